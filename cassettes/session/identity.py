@@ -74,7 +74,9 @@ class BindingTable:
                 entity = Entity(kind="turn", session_id=session.id, turn_id=turn.id)
                 self.bind(entity, initial_address("turn", f"{base}/turns/{number}"))
             for number, message in enumerate(session.messages or []):
-                self._seed_message(session.id, message.id, message.turn_id, message.payload, f"{base}/messages/{number}")
+                self._seed_message(
+                    session.id, message.id, message.turn_id, message.payload, f"{base}/messages/{number}"
+                )
             for number, interaction in enumerate(session.interactions or []):
                 entity = Entity(
                     kind="interaction",
