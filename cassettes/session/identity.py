@@ -55,10 +55,11 @@ class BindingTable:
         """
         addresses = []
         for entity in fact.entities:
-            origin = position
-            if entity.kind == "turn" and birth_of is not None and self.address_of(entity) is None:
-                origin = birth_of(fact, position)
-            addresses.append(self.bind(entity, observed_address(entity, origin)))
+            address = self.address_of(entity)
+            if address is None:
+                born = birth_of(fact, position) if birth_of is not None and entity.kind == "turn" else position
+                address = self.bind(entity, observed_address(entity, born))
+            addresses.append(address)
         return addresses
 
     def seed(self, state: ReplayState) -> None:
