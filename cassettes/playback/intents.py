@@ -1,4 +1,4 @@
-"""Recorded activity payloads made live: folder token, composer defaults, times and command ids (replay-runtime §4.2)."""
+"""Recorded payloads made live: folder token, composer defaults, times, command ids (replay-runtime §4.2)."""
 
 from __future__ import annotations
 

@@ -149,6 +149,16 @@ class AgentSession:
             if intent is not None:
                 self._run(self.engine.dispatch(intent))
 
+    def announce(self) -> None:
+        """Tell the engine of everything that the host holds already (after a restore)."""
+        for session in self.host.sessions():
+            rows = [session, *self.host.turns(session.id), *self.host.interactions(session.id)]
+            for row in rows:
+                mutation = Mutation(entity="session", key=(), change="insert", value=row)
+                intent = _observation_intent(mutation)
+                if intent is not None:
+                    self.dispatch(intent)
+
     def close(self) -> None:
         """Close every connection. The host stays open for reading."""
         for live in self.lives.values():
