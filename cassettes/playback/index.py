@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ class TapeIndex:
     def _idle(self, times: list[float]) -> list[JsonObject]:
         spans = []
         moments = sorted({0.0, *times, *self.event_times})
-        for left, right in zip(moments, moments[1:], strict=False):
+        for left, right in itertools.pairwise(moments):
             if right - left > _IDLE_MS:
                 spans.append({"fromMs": left, "toMs": right})
         longest = sorted(spans, key=lambda span: span["fromMs"] - span["toMs"])[:_MAX_IDLE_SPANS]
