@@ -1,0 +1,349 @@
+"""What a state document must hold: validation, portability and semantic profiles (spec: replay-state §9.1, §11)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cassettes.core.errors import CassetteRejected, Place
+from cassettes.core.state_model import SCHEMA_VERSION, AgentGraph, ReplayState, SessionState, to_wire
+
+CWD_TOKEN = "${REPLAY_CWD}"
+HOME_TOKEN = "${REPLAY_HOME}"
+PLAN_DECISION_MESSAGE = "client-submit:user:plan-decision:<runtime-operation>"
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Which domains a replay supports; Agent is mandatory (§11)."""
+
+    name: str
+    tutti_mode: bool
+    workflows: bool
+    issues: bool
+
+
+FULL = Profile("full", True, True, True)
+AGENT = Profile("agent", False, False, False)
+
+
+# ------------------------------------------------------------------------------------------------- paths
+def is_machine_path(text: str) -> bool:
+    """Whether a text names a place on one machine: absolute (POSIX, drive, UNC) or a file URL."""
+    value = text.strip()
+    return value.startswith(("/", "\\\\")) or value.lower().startswith("file://") or bool(_DRIVE.match(value))
+
+
+def leaves_token_root(text: str) -> bool:
+    """Whether a token form path resolves outside the directory its token stands for."""
+    value = text.strip()
+    for token in (CWD_TOKEN, HOME_TOKEN):
+        if value.startswith(token):
+            rest = value[len(token) :]
+            if rest and rest[0] not in "/\\":
+                return True
+            return _escapes(rest)
+    return False
+
+
+def _escapes(relative: str) -> bool:
+    depth = 0
+    for segment in re.split(r"[/\\]", relative):
+        if segment == "..":
+            depth -= 1
+            if depth < 0:
+                return True
+        elif segment not in ("", "."):
+            depth += 1
+    return False
+
+
+def is_path_member(name: str) -> bool:
+    """Whether strings under a member of this name are paths (V11)."""
+    lowered = name.lower()
+    return lowered == "cwd" or "path" in lowered
+
+
+def path_strings(value: Any, path: str = "$", *, named: bool = False) -> Iterator[tuple[str, str]]:
+    """(JSON path, text) of every string under a path member, in sorted order; arrays inherit the member's name."""
+    if isinstance(value, dict):
+        for name in sorted(value):
+            yield from path_strings(value[name], f"{path}.{name}", named=is_path_member(name))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from path_strings(item, f"{path}[{index}]", named=named)
+    elif named and isinstance(value, str):
+        yield path, value
+
+
+def find_member(value: Any, name: str, path: str = "$") -> str | None:
+    """The JSON path of the first member of exactly this name at any depth, in sorted order."""
+    if isinstance(value, dict):
+        for member in sorted(value):
+            if member == name:
+                return f"{path}.{member}"
+            found = find_member(value[member], name, f"{path}.{member}")
+            if found:
+                return found
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            found = find_member(item, name, f"{path}[{index}]")
+            if found:
+                return found
+    return None
+
+
+# ------------------------------------------------------------------------------------------------- V1-V11
+class _Checker:
+    def __init__(self, state: ReplayState, file: str) -> None:
+        self.state = state
+        self.file = file
+
+    def fail(self, code: str, message: str, path: str, *, found: object = None, hint: str = "") -> CassetteRejected:
+        return CassetteRejected(
+            message,
+            code=code,
+            place=Place(file=self.file, path=path),
+            found=found,
+            hint=hint or "Record the scenario again; a state file cannot be repaired.",
+        )
+
+    def invalid(self, message: str, path: str, found: object = None) -> CassetteRejected:
+        return self.fail("state_invalid", message, path, found=found)
+
+    def conflict(self, message: str, path: str, found: object = None) -> CassetteRejected:
+        return self.fail("state_conflict", message, path, found=found)
+
+    def check(self) -> None:
+        if self.state.schema_version != SCHEMA_VERSION:
+            raise CassetteRejected(
+                "This version of the state document is not supported.",
+                code="state_schema_version",
+                place=Place(file=self.file, path="$.schemaVersion"),
+                expected=SCHEMA_VERSION,
+                found=self.state.schema_version,
+                hint="There is no reader for other versions and no migration; record the scenario again.",
+            )
+        self._graph()
+        self._product_arrays()
+        document = to_wire(self.state)
+        self._portable(document)
+
+    def _graph(self) -> None:
+        agent = self.state.agent
+        if not agent.root_session_id.strip():
+            raise self.invalid("The graph names no root Session.", "$.agent.rootSessionId")
+        if not agent.sessions:
+            raise self.invalid("The graph holds no Session.", "$.agent.sessions")
+        ids: set[str] = set()
+        for index, session in enumerate(agent.sessions):
+            self._session(session, f"$.agent.sessions[{index}]", ids)
+        root = next((s for s in agent.sessions if s.id == agent.root_session_id), None)
+        if root is None:
+            raise self.conflict("The root Session is not in the graph.", "$.agent.rootSessionId", agent.root_session_id)
+        if root.kind != "root":
+            where = f"$.agent.sessions[{agent.sessions.index(root)}].kind"
+            raise self.conflict("The Session named as root has another kind.", where, root.kind)
+        for index, session in enumerate(agent.sessions):
+            if session.id == agent.root_session_id:
+                continue
+            path = f"$.agent.sessions[{index}]"
+            if session.root_session_id != agent.root_session_id:
+                raise self.conflict(
+                    "A child belongs to another root.", f"{path}.rootSessionId", session.root_session_id
+                )
+            if session.parent_session_id not in ids:
+                raise self.conflict(
+                    "A child's parent is not in the graph.", f"{path}.parentSessionId", session.parent_session_id
+                )
+
+    def _session(self, session: SessionState, path: str, ids: set[str]) -> None:
+        if not session.id.strip():
+            raise self.invalid("A Session has no id.", f"{path}.id")
+        if session.kind not in ("root", "child"):
+            raise self.invalid("A Session is neither root nor child.", f"{path}.kind", session.kind)
+        for name, value in (
+            ("agentTargetId", session.agent_target_id),
+            ("provider", session.provider),
+            ("providerSessionId", session.provider_session_id),
+        ):
+            if not value.strip():
+                raise self.invalid(f"A Session has no {name}.", f"{path}.{name}")
+        if session.active_turn_id.strip():
+            raise self.conflict(
+                "A Turn is still active: the history is not settled.", f"{path}.activeTurnId", session.active_turn_id
+            )
+        if session.goal is not None and session.goal.pending_operation_id.strip():
+            raise self.conflict(
+                "A goal operation is pending: the history is not settled.",
+                f"{path}.goal.pendingOperationId",
+                session.goal.pending_operation_id,
+            )
+        if session.id in ids:
+            raise self.conflict("Two Sessions have the same id.", f"{path}.id", session.id)
+        ids.add(session.id)
+        turns: set[str] = set()
+        for index, turn in enumerate(session.turns):
+            where = f"{path}.turns[{index}].id"
+            if not turn.id.strip():
+                raise self.invalid("A Turn has no id.", where)
+            if turn.id in turns:
+                raise self.conflict("Two Turns of one Session have the same id.", where, turn.id)
+            turns.add(turn.id)
+        for index, message in enumerate(session.messages):
+            where = f"{path}.messages[{index}]"
+            if not message.id.strip():
+                raise self.invalid("A Message has no id.", f"{where}.id")
+            if message.turn_id.strip() and message.turn_id not in turns:
+                raise self.conflict("A Message names an unknown Turn.", f"{where}.turnId", message.turn_id)
+
+    def _product_arrays(self) -> None:
+        state = self.state
+        for holder, names, prefix in (
+            (state.tutti_mode, ("activations", "turnSnapshots"), "$.tuttiMode."),
+            (state, ("workflows", "issues"), "$."),
+        ):
+            for name in names:
+                if name in holder.absent:
+                    raise self.invalid(f"The array {name} must be written, even when empty.", prefix + name)
+        for index, workflow in enumerate(state.workflows):
+            if "issueIds" in workflow.absent:
+                raise self.invalid(
+                    "The array issueIds must be written, even when empty.", f"$.workflows[{index}].issueIds"
+                )
+
+    def _portable(self, document: dict[str, Any]) -> None:
+        where = find_member(document, "workspaceId")
+        if where:
+            raise self.fail("state_non_portable", "A state must not know the workspace it was recorded in.", where)
+        for path, text in path_strings(document):
+            if is_machine_path(text):
+                raise self.fail(
+                    "state_non_portable",
+                    "A path of the recording machine is in the state.",
+                    path,
+                    found=text,
+                    hint="Only paths below the working directory can be recorded, as ${REPLAY_CWD}/….",
+                )
+
+
+def check_state(state: ReplayState, *, file: str = "") -> None:
+    """V1-V11 in order, the first failure wins; drive and UNC paths count as absolute (H13).
+
+    Raises `CassetteRejected` with `state_schema_version`, `state_invalid`, `state_conflict` or `state_non_portable`.
+    """
+    _Checker(state, file).check()
+
+
+# ------------------------------------------------------------------------------------------------- hardening
+def check_artifact_state(state: ReplayState, *, file: str, root_session_id: str) -> None:
+    """What a state file inside a Cassette must hold beyond `check_state`.
+
+    The root is the manifest's (H10); tokens stay inside their directory and rail keys are portable (trap T8);
+    references inside a Session resolve, and parents form a tree (§9.1, "do not rely on it").
+    """
+    checker = _Checker(state, file)
+    agent = state.agent
+    if agent.root_session_id != root_session_id:
+        raise CassetteRejected(
+            "The state belongs to another root Session than the Cassette.",
+            code="state_root_mismatch",
+            place=Place(file=file, path="$.agent.rootSessionId"),
+            expected=root_session_id,
+            found=agent.root_session_id,
+            hint="The files of two Cassettes were mixed.",
+        )
+    for path, text in path_strings(to_wire(state)):
+        if leaves_token_root(text):
+            raise checker.fail("state_non_portable", "A token path leaves its directory.", path, found=text)
+    for index, session in enumerate(agent.sessions):
+        path = f"$.agent.sessions[{index}]"
+        _check_rail(checker, session, path)
+        _check_references(checker, session, path)
+    _check_tree(checker, agent)
+
+
+def _check_rail(checker: _Checker, session: SessionState, path: str) -> None:
+    for name, text in (
+        ("cwd", session.cwd),
+        ("railProjectPath", session.rail_project_path),
+        ("railSectionKey", session.rail_section_key),
+    ):
+        value = text.strip()
+        if name == "railSectionKey":
+            if not value.startswith("project:"):
+                continue
+            value = value.removeprefix("project:")
+        if is_machine_path(value) or leaves_token_root(value) or _escapes(value):
+            raise checker.fail("state_non_portable", "A Session names a place outside its root.", f"{path}.{name}")
+
+
+def _check_references(checker: _Checker, session: SessionState, path: str) -> None:
+    turns = {turn.id for turn in session.turns}
+    messages: set[str] = set()
+    for index, message in enumerate(session.messages):
+        # Two plan decisions of one Session are projected to the same id (trap T9).
+        if message.id in messages and message.id != PLAN_DECISION_MESSAGE:
+            raise checker.conflict("Two Messages have the same id.", f"{path}.messages[{index}].id", message.id)
+        messages.add(message.id)
+    requests: set[tuple[str, str]] = set()
+    for index, interaction in enumerate(session.interactions):
+        where = f"{path}.interactions[{index}]"
+        if interaction.turn_id not in turns:
+            raise checker.conflict("An Interaction names an unknown Turn.", f"{where}.turnId", interaction.turn_id)
+        key = (interaction.turn_id, interaction.request_id)
+        if key in requests:
+            raise checker.conflict(
+                "Two Interactions of one Turn have the same request.", f"{where}.requestId", interaction.request_id
+            )
+        requests.add(key)
+
+
+def _check_tree(checker: _Checker, agent: AgentGraph) -> None:
+    parents = {session.id: session.parent_session_id for session in agent.sessions}
+    for index, session in enumerate(agent.sessions):
+        seen: set[str] = set()
+        current = session.id
+        while current != agent.root_session_id:
+            if current in seen:
+                raise checker.conflict(
+                    "A child is its own ancestor.", f"$.agent.sessions[{index}].parentSessionId", current
+                )
+            seen.add(current)
+            current = parents[current]
+
+
+# ------------------------------------------------------------------------------------------------- profiles
+def check_profile(state: ReplayState, profile: Profile, *, file: str = "") -> None:
+    """Refuse a state that holds anything of a disabled domain (§11).
+
+    Raises `CassetteRejected` (`state_profile_unsupported`); the place has the path, `expected` the domain.
+    """
+    found: list[tuple[str, str]] = []
+    if not profile.tutti_mode:
+        if state.tutti_mode.activations:
+            found.append(("tuttiMode", "$.tuttiMode.activations"))
+        if any(not snapshot.unconfigured for snapshot in state.tutti_mode.turn_snapshots):
+            found.append(("tuttiMode", "$.tuttiMode.turnSnapshots"))
+    if not profile.workflows and state.workflows:
+        found.append(("workflows", "$.workflows"))
+    if not profile.issues:
+        if state.issues:
+            found.append(("issues", "$.issues"))
+        found += [
+            ("issues", f"$.workflows[{index}].issueIds")
+            for index, workflow in enumerate(state.workflows)
+            if workflow.issue_ids
+        ]
+    if found:
+        domain, path = found[0]
+        raise CassetteRejected(
+            f"The state uses the domain {domain}, which the profile {profile.name} does not support.",
+            code="state_profile_unsupported",
+            place=Place(file=file, path=path),
+            expected=f"nothing in {domain}",
+            hint="Replay this Cassette in a workspace with the full profile.",
+        )
