@@ -88,7 +88,7 @@ class CallStart(msgspec.Struct, kw_only=True):
     at: int
     call_id: str
     name: str
-    tool: Literal["command", "patch", "mcp", "search", "image", "agent", "other"] = "other"
+    tool: Literal["command", "patch", "mcp", "search", "image", "agent", "plan", "other"] = "other"
     input: JsonObject = msgspec.field(default_factory=dict)
     owner: str = ""
 
@@ -165,6 +165,7 @@ class Turn(msgspec.Struct, kw_only=True):
 
     at: int
     prompt: list[JsonObject]  # {type: text, text} | {type: image, mimeType, data}
+    display: str = ""  # what the person saw as the prompt, where it is only a part of it
     steps: list[Step] = msgspec.field(default_factory=list)
     outcome: Outcome = "completed"
     error: str = ""
