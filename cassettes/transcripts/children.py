@@ -48,9 +48,7 @@ def place_children(turns: list[Turn], children: list[Child], report: Report) -> 
             report.count("folded", "step of a child session without its call", len(child.steps))
 
 
-def _nested(
-    steps: list[Step], by_call: dict[str, list[Child]], owner: str, end: int, report: Report
-) -> list[Step]:
+def _nested(steps: list[Step], by_call: dict[str, list[Child]], owner: str, end: int, report: Report) -> list[Step]:
     calls = [step for step in steps if isinstance(step, CallStart) and step.call_id in by_call]
     for call in calls:
         for child in by_call[call.call_id]:

@@ -25,7 +25,13 @@ _TOOLS: dict[str, Tool] = {
     "Task": "agent",
     "Agent": "agent",
 }
-_BULKY = {"originalFile", "originalFileContents", "content", "base64", "fileContent"}  # repeated elsewhere, or whole files
+_BULKY = {
+    "originalFile",
+    "originalFileContents",
+    "content",
+    "base64",
+    "fileContent",
+}  # repeated elsewhere, or whole files
 _EXIT = re.compile(r"^(?:Error: )?Exit code (\d+)")
 _AGENT = re.compile(r"agentId: ([0-9A-Za-z_-]+)")
 

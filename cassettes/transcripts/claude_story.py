@@ -153,9 +153,12 @@ class Story:
             return
         if turn.outcome == "completed" and self._error:
             turn.outcome, turn.error = "failed", self._error
-        elif turn.outcome == "completed" and self._api_error is not None:
-            if not any(isinstance(step, Text | CallStart) for step in turn.steps):
-                turn.outcome, turn.error = "failed", self._api_error.detail or self._api_error.title
+        elif (
+            turn.outcome == "completed"
+            and self._api_error is not None
+            and not any(isinstance(step, Text | CallStart) for step in turn.steps)
+        ):
+            turn.outcome, turn.error = "failed", self._api_error.detail or self._api_error.title
         turn.ended = max([turn.ended, *(step.at for step in turn.steps)])
         self.turns.append(turn)
         self._turn = None
@@ -320,9 +323,7 @@ class Story:
         if failed:
             self._error = text
 
-    def _words(
-        self, node: Node, reply: str, number: int, kind: Literal["assistant", "reasoning"], text: str
-    ) -> None:
+    def _words(self, node: Node, reply: str, number: int, kind: Literal["assistant", "reasoning"], text: str) -> None:
         if (reply, kind, text) in self._blocks:
             self._report.count("folded", "repeated block")
             return
@@ -342,7 +343,9 @@ class Story:
             call_id=call_id,
             name=name,
             tool=tool_kind(name),
-            input=given if isinstance(given, dict) else {"text": given if isinstance(given, str) else json.dumps(given)},
+            input=given
+            if isinstance(given, dict)
+            else {"text": given if isinstance(given, str) else json.dumps(given)},
         )
         self._add(start, node.time)
         self._error = ""
@@ -401,7 +404,7 @@ class Story:
         )
         self._results[call_id] = (identity, end)
         owner = next((turn for turn in self.turns if any(step is call for step in turn.steps)), None)
-        if owner is None or owner is self.turns[-1] and self._turn is None:
+        if owner is None or (owner is self.turns[-1] and self._turn is None):
             self._add_end(end, node.time, owner)
         else:  # a late result of an earlier turn: it belongs to its call
             self._report.count("notes", "result after its turn")

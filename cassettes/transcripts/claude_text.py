@@ -28,12 +28,24 @@ _NOT_TYPED = (
 )
 _COMMAND_START = ("<command-name>", "<command-message>", "<command-args>")
 _MACHINE_ORIGINS = {
-    "task-notification", "hook", "system", "agent", "teammate", "coordinator", "peer", "auto", "schedule", "cron", "tool",
+    "task-notification",
+    "hook",
+    "system",
+    "agent",
+    "teammate",
+    "coordinator",
+    "peer",
+    "auto",
+    "schedule",
+    "cron",
+    "tool",
 }
 _INTERRUPTED = "[Request interrupted by user"
 _REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 _COMMAND = re.compile(r"<command-(name|args)>(.*?)</command-(?:name|args)>", re.DOTALL)
-_OUTPUT = re.compile(r"<(local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|bash-input)>(.*?)</\1>", re.DOTALL)
+_OUTPUT = re.compile(
+    r"<(local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|bash-input)>(.*?)</\1>", re.DOTALL
+)
 
 Kind = Literal["prompt", "results", "interrupted", "summary", "command", "injected", "empty"]
 

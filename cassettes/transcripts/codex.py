@@ -16,7 +16,13 @@ JsonObject = dict[str, Any]
 
 _BARE = {"message", "reasoning", "function_call", "function_call_output", "local_shell_call", "custom_tool_call"}
 _KNOWN = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
-_MACHINE = {"world_state", "token_usage_record", "inter_agent_communication_metadata", "retained_context", "ghost_snapshot"}
+_MACHINE = {
+    "world_state",
+    "token_usage_record",
+    "inter_agent_communication_metadata",
+    "retained_context",
+    "ghost_snapshot",
+}
 _MOST_SIBLINGS = 500
 _GAP_MS = 1000
 
@@ -59,7 +65,9 @@ def _records(path: Path, report: Report, limit: int) -> list[Record]:
         kind = value.get("type")
         payload = value.get("payload")
         if not kept and "type" not in value and {"id", "timestamp"} <= value.keys():
-            kept.append(Record(record.line, {"timestamp": value["timestamp"], "type": "session_meta", "payload": value}))
+            kept.append(
+                Record(record.line, {"timestamp": value["timestamp"], "type": "session_meta", "payload": value})
+            )
             time = value["timestamp"]
         elif isinstance(kind, str) and kind in _BARE and payload is None:
             stamped = value.get("timestamp", time)
@@ -131,7 +139,8 @@ def _inherited(records: list[Record], parent: Path | None, limit: int) -> int:
         previous = max(previous, time)
     copied = records[:end]
     answered = any(
-        record.value["payload"].get("type") in ("function_call_output", "agent_message", "task_complete", "turn_complete")
+        record.value["payload"].get("type")
+        in ("function_call_output", "agent_message", "task_complete", "turn_complete")
         or record.value["payload"].get("role") == "assistant"
         for record in copied
     )
@@ -198,7 +207,7 @@ def _child(file: Path, script: Script, report: Report, limit: int) -> Child:
         rollout.take(record)
     turns = rollout.finish()
     script.usage.add(inner.usage)
-    first = next((record.value["payload"] for record in records), {})
+    first: JsonObject = next((record.value["payload"] for record in records), {})
     last = turns[-1] if turns else None
     return Child(
         key=inner.session_id,

@@ -15,10 +15,21 @@ JsonObject = dict[str, Any]
 Tool = Literal["command", "patch", "mcp", "search", "image", "agent", "plan", "other"]
 
 _SHELLS = {"shell", "exec_command", "shell_command", "local_shell", "container.exec", "bash", "unified_exec", "exec"}
-_AGENTS = {"spawn_agent", "send_input", "wait_agent", "wait", "close_agent", "resume_agent", "send_message", "list_agents"}
+_AGENTS = {
+    "spawn_agent",
+    "send_input",
+    "wait_agent",
+    "wait",
+    "close_agent",
+    "resume_agent",
+    "send_message",
+    "list_agents",
+}
 _EXIT = re.compile(r"(?:Exit code:|Process exited with code)\s*(-?\d+)")
 _OUTPUT_MARK = re.compile(r"^Output:\n", re.MULTILINE)
-_HEADER = re.compile(r"^(Chunk ID|Wall time|Exit code|Process (?:exited|running)|Original token count|Total output lines)\b")
+_HEADER = re.compile(
+    r"^(Chunk ID|Wall time|Exit code|Process (?:exited|running)|Original token count|Total output lines)\b"
+)
 _FAILED = (
     "apply_patch verification failed",
     "unsupported call:",
@@ -116,7 +127,9 @@ def _shell(name: str, arguments: JsonObject) -> Call:
         given.update(arguments)
     patch = _patch_in(parts, line)
     if patch:
-        return Call(name="apply_patch", tool="patch", input={"patch": patch, **({"cwd": cwd} if cwd else {})}, patch=patch)
+        return Call(
+            name="apply_patch", tool="patch", input={"patch": patch, **({"cwd": cwd} if cwd else {})}, patch=patch
+        )
     return Call(name=name, tool="command", input=given)
 
 

@@ -22,6 +22,18 @@ from cassettes.transcripts.codex_calls import (
     read_call,
     read_output,
 )
+from cassettes.transcripts.codex_items import (
+    content_blocks,
+    difference,
+    event_call,
+    integer,
+    is_context,
+    other_item,
+    plain,
+    text_of,
+    texts_of,
+    usage_of,
+)
 from cassettes.transcripts.lines import Record
 from cassettes.transcripts.script import (
     CONTINUED,
@@ -43,12 +55,6 @@ JsonObject = dict[str, Any]
 
 ENDS_OPEN = "The transcript ends before the turn does."
 _REQUEST_MARK = "## My request for Codex:"
-_CONTEXT = (
-    "<user_instructions>", "<environment_context>", "# AGENTS.md instructions", "<turn_aborted>", "<skill>",
-    "<subagent_notification>", "<INSTRUCTIONS>", "<permissions", "<collaboration_mode>", "<app-context>",
-    "<model_switch>", "<user_shell_command>", "<apps_instructions>", "<skills_instructions>", "<personality_spec>",
-    "<plugins_instructions>", "<product text removed",
-)  # fmt: skip
 _CALLS = {
     "function_call", "custom_tool_call", "local_shell_call", "web_search_call", "image_generation_call",
     "tool_search_call",
@@ -128,14 +134,19 @@ class Rollout:
         elif kind == "turn_context":
             self._context(payload)
         elif kind == "compacted":
-            self._compaction(time, time, _text(payload.get("message")), "item")
+            self._compaction(time, time, text_of(payload.get("message")), "item")
 
     def finish(self) -> list[Turn]:
         """Close the last turn."""
         turn = self._turn
         if turn is not None:
             last = next((step for step in reversed(turn.steps) if not isinstance(step, Notice)), None)
-            if turn.outcome == "completed" and not self._error and not self._child and not isinstance(last, Text | Compaction):
+            if (
+                turn.outcome == "completed"
+                and not self._error
+                and not self._child
+                and not isinstance(last, Text | Compaction)
+            ):
                 turn.outcome, turn.error = "failed", ENDS_OPEN
                 self._report.count("notes", "turn that does not end in the file")
             turn.steps.extend(self._waiting)
@@ -149,7 +160,7 @@ class Rollout:
             started = self._script.started or self.turns[0].at
             self._script.started = min(started, self.turns[0].at)
         if self._total is not None:
-            self._script.usage.add(_difference(self._total, self._base or Usage()))
+            self._script.usage.add(difference(self._total, self._base or Usage()))
         return self.turns
 
     # turns
@@ -191,7 +202,7 @@ class Rollout:
                 turn.outcome, turn.error = "failed", self._error
         turn.ended = max([turn.ended, *(step.at for step in turn.steps)])
         if self._total is not None:
-            turn.usage = _difference(_difference(self._total, self._base or Usage()), self._counted)
+            turn.usage = difference(difference(self._total, self._base or Usage()), self._counted)
             self._counted.add(turn.usage)
         self.turns.append(turn)
         self._turn = None
@@ -230,15 +241,15 @@ class Rollout:
             self._turn.steps.append(notice)
 
     def _context(self, payload: JsonObject) -> None:
-        self._model = _text(payload.get("model")) or self._model
-        self._effort = _text(payload.get("effort")) or _text(payload.get("reasoning_effort")) or self._effort
+        self._model = text_of(payload.get("model")) or self._model
+        self._effort = text_of(payload.get("effort")) or text_of(payload.get("reasoning_effort")) or self._effort
         mode = payload.get("collaboration_mode")
         self._plan = isinstance(mode, dict) and mode.get("mode") == "plan"
         self._script.model = self._script.model or self._model
         self._script.effort = self._script.effort or self._effort
         if not self._script.permission:
             sandbox = payload.get("sandbox_policy")
-            name = (_text(sandbox.get("type")) or _text(sandbox.get("mode"))) if isinstance(sandbox, dict) else ""
+            name = (text_of(sandbox.get("type")) or text_of(sandbox.get("mode"))) if isinstance(sandbox, dict) else ""
             name = name.replace("-", "").lower()
             known = {"readonly": "read-only", "workspacewrite": "auto", "dangerfullaccess": "full-access"}
             self._script.permission = known.get(name, "")
@@ -249,7 +260,7 @@ class Rollout:
     # items
 
     def _item(self, time: int, payload: JsonObject) -> None:
-        kind = _text(payload.get("type"))
+        kind = text_of(payload.get("type"))
         if kind == "message":
             self._message(time, payload)
         elif kind == "reasoning":
@@ -258,7 +269,7 @@ class Rollout:
             self._call(time, payload)
         elif kind in _OUTPUTS:
             value = payload.get("output", payload.get("tools"))
-            self._output(time, _text(payload.get("call_id")), read_output(value))
+            self._output(time, text_of(payload.get("call_id")), read_output(value))
         elif kind == "agent_message":
             self._report.count("folded", "message between agents")
         elif kind in _QUIET_ITEMS:
@@ -268,30 +279,30 @@ class Rollout:
 
     def _message(self, time: int, payload: JsonObject) -> None:
         role = payload.get("role")
-        blocks, text = _content(payload.get("content"))
+        blocks, text = content_blocks(payload.get("content"))
         if role == "assistant":
             if text.strip():
-                name = _text(payload.get("id")) or f"message-{time}-{len(self._sources)}"
+                name = text_of(payload.get("id")) or f"message-{time}-{len(self._sources)}"
                 self._words(time, "assistant", name, text, "item")
                 if self._model and name not in self._replies:
                     self._replies.add(name)
                     self._script.models[self._model] = self._script.models.get(self._model, 0) + 1
         elif role == "user":
-            if _is_context(payload, text):
+            if is_context(payload, text):
                 self._report.count("folded", "injected context")
             elif self._prompt_events:
-                self._items.append({"text": _plain(text), "blocks": blocks})
+                self._items.append({"text": plain(text), "blocks": blocks})
             else:
                 self._prompt(time, blocks)
         else:
             self._report.count("folded", f"message of {role}")
 
     def _reasoning(self, time: int, payload: JsonObject) -> None:
-        parts = _texts(payload.get("summary")) or _texts(payload.get("content"))
+        parts = texts_of(payload.get("summary")) or texts_of(payload.get("content"))
         if not parts:
             self._report.count("notes", "reasoning that the provider withheld")
             return
-        name = _text(payload.get("id")) or f"reasoning-{time}-{len(self._sources)}"
+        name = text_of(payload.get("id")) or f"reasoning-{time}-{len(self._sources)}"
         for number, part in enumerate(parts):
             self._words(time, "reasoning", f"{name}:{number}" if number else name, part, "item")
 
@@ -299,20 +310,20 @@ class Rollout:
         if self._turn is None and self._task is None and self.turns and self._repeats_last(kind, text):
             return
         step = Text(at=self._clock.at(time), kind=kind, id=name, text=text)
-        self._add(time, step, source, f"{kind}:{_plain(text)}")
+        self._add(time, step, source, f"{kind}:{plain(text)}")
         if kind == "assistant":
             self._error = ""
 
     def _repeats_last(self, kind: str, text: str) -> bool:
         """An item that the file writes after the end of its turn repeats the event before it."""
-        plain = _plain(text)
+        flat = plain(text)
         return any(
-            isinstance(step, Text) and step.kind == kind and _plain(step.text) == plain for step in self.turns[-1].steps
+            isinstance(step, Text) and step.kind == kind and plain(step.text) == flat for step in self.turns[-1].steps
         )
 
     def _call(self, time: int, payload: JsonObject) -> None:
         call = read_call(payload)
-        call_id = _text(payload.get("call_id")) or _text(payload.get("id")) or f"call-{time}-{len(self._calls)}"
+        call_id = text_of(payload.get("call_id")) or text_of(payload.get("id")) or f"call-{time}-{len(self._calls)}"
         state = self._start(time, call_id, call)
         if payload.get("type") in ("web_search_call", "image_generation_call") and state.end is None:
             failed = payload.get("status") == "failed"
@@ -378,13 +389,13 @@ class Rollout:
     # events
 
     def _event(self, time: int, payload: JsonObject) -> None:
-        kind = _text(payload.get("type"))
+        kind = text_of(payload.get("type"))
         if kind in _OPEN_EVENTS:
             self._close("completed")
-            self._task = (_text(payload.get("turn_id")), time)
+            self._task = (text_of(payload.get("turn_id")), time)
         elif kind in _DONE_EVENTS:
             error = payload.get("error")
-            message = _text(error.get("message")) if isinstance(error, dict) else _text(error)
+            message = text_of(error.get("message")) if isinstance(error, dict) else text_of(error)
             self._ended(time, "failed" if message else "completed", message)
         elif kind == "turn_aborted":
             if payload.get("reason") == "review_ended":
@@ -395,9 +406,11 @@ class Rollout:
         elif kind == "user_message":
             self._prompt_event(time, payload)
         elif kind == "agent_message":
-            self._words(time, "assistant", f"event-{time}-{len(self._sources)}", _text(payload.get("message")), "event")
+            self._words(
+                time, "assistant", f"event-{time}-{len(self._sources)}", text_of(payload.get("message")), "event"
+            )
         elif kind in ("agent_reasoning", "agent_reasoning_raw_content"):
-            text = _text(payload.get("text"))
+            text = text_of(payload.get("text"))
             if text.strip():
                 self._words(time, "reasoning", f"event-{time}-{len(self._sources)}", text, "event")
         elif kind == "token_count":
@@ -418,7 +431,7 @@ class Rollout:
             )
         elif kind == "undo_completed":
             title = "Undo" if payload.get("success") is not False else "Undo failed"
-            notice = Notice(at=self._clock.at(time), kind="undo", title=title, detail=_text(payload.get("message")))
+            notice = Notice(at=self._clock.at(time), kind="undo", title=title, detail=text_of(payload.get("message")))
             self._waiting.append(notice)
         elif kind.endswith("_end") or kind.startswith("dynamic_tool_call") or kind == "view_image_tool_call":
             self._end_event(time, kind, payload)
@@ -434,7 +447,7 @@ class Rollout:
         self._task = None
 
     def _prompt_event(self, time: int, payload: JsonObject) -> None:
-        text = _text(payload.get("message"))
+        text = text_of(payload.get("message"))
         blocks: list[JsonObject] = [{"type": "text", "text": text}] if text.strip() else []
         images = payload.get("images")
         for url in images if isinstance(images, list) else []:
@@ -446,9 +459,9 @@ class Rollout:
 
     def _claimed(self, text: str, blocks: list[JsonObject]) -> list[JsonObject]:
         """The blocks of the user item that says the same, because it holds the images."""
-        plain = _plain(text)
+        flat = plain(text)
         for item in self._items:
-            if item["text"] == plain or (plain and plain in item["text"]):
+            if item["text"] == flat or (flat and flat in item["text"]):
                 self._items.remove(item)
                 if any(block["type"] == "image" for block in item["blocks"]):
                     texts = [block for block in blocks if block["type"] == "text" and block["text"] == text]
@@ -459,21 +472,25 @@ class Rollout:
     def _prompt(self, time: int, blocks: list[JsonObject]) -> None:
         if not blocks:
             return
+        turn = self._turn
+        if turn is not None and turn.invented and self._task_id:
+            turn.prompt, turn.invented = blocks, False  # the turn worked before it took its prompt
+            return
         if self._turn is not None and self._task_id and self._task is None:
             self._turn.steps.append(Guide(at=self._clock.at(time), content=blocks))
             return
         self._open(time, blocks)
 
     def _item_completed(self, time: int, payload: JsonObject, item: JsonObject) -> None:
-        kind = _text(item.get("type"))
+        kind = text_of(item.get("type"))
         began = epoch_ms(payload.get("started_at_ms")) or time
         ended = epoch_ms(payload.get("completed_at_ms")) or time
-        name = _text(item.get("id"))
+        name = text_of(item.get("id"))
         if kind == "UserMessage":
-            blocks, text = _content(item.get("content"))
+            blocks, text = content_blocks(item.get("content"))
             self._prompt(time, self._claimed(text, blocks))
         elif kind == "AgentMessage":
-            _, text = _content(item.get("content"))
+            _, text = content_blocks(item.get("content"))
             if text.strip():
                 self._words(ended, "assistant", name, text, "event")
         elif kind == "Reasoning":
@@ -482,7 +499,7 @@ class Rollout:
                 if isinstance(part, str) and part.strip():
                     self._words(ended, "reasoning", name, part, "event")
         elif kind == "Plan":
-            self._words(ended, "assistant", name, _text(item.get("text")), "event")
+            self._words(ended, "assistant", name, text_of(item.get("text")), "event")
         elif kind == "ContextCompaction":
             self._compaction(began, ended, "", "event")
         elif kind in ("EnteredReviewMode", "ExitedReviewMode"):
@@ -491,29 +508,31 @@ class Rollout:
             self._call_item(began, ended, kind, name, item)
 
     def _call_item(self, began: int, ended: int, kind: str, name: str, item: JsonObject) -> None:
-        status = _text(item.get("status"))
+        status = text_of(item.get("status"))
         failed = status in ("failed", "declined") or bool(item.get("error")) or item.get("success") is False
         if kind == "CommandExecution":
             parts = [part for part in item.get("command") or [] if isinstance(part, str)]
             call = Call(name="exec_command", tool="command", input={"command": command_line(parts)})
-            text = _text(item.get("aggregated_output"))
-            output = Output(text=text, exit_code=_integer(item.get("exit_code")), failed=failed)
+            text = text_of(item.get("aggregated_output"))
+            output = Output(text=text, exit_code=integer(item.get("exit_code")), failed=failed)
             self._detail(began, ended, name, call, output, {})
         elif kind == "FileChange":
             changes = changes_of(item.get("changes"))
             call = Call(name="apply_patch", tool="patch", input={"files": len(changes)})
-            text = _text(item.get("stdout")) or _text(item.get("stderr"))
+            text = text_of(item.get("stdout")) or text_of(item.get("stderr"))
             end = self._detail(began, ended, name, call, Output(text=text, failed=failed), {})
             if not failed and changes:
                 end.changes = changes
         elif kind == "CollabAgentToolCall":
-            call = Call(name=_text(item.get("tool")) or "agent", tool="agent", input={"prompt": _text(item.get("prompt"))})
+            call = Call(
+                name=text_of(item.get("tool")) or "agent", tool="agent", input={"prompt": text_of(item.get("prompt"))}
+            )
             self._detail(began, ended, name, call, Output(text="", failed=failed), {})
             for thread in item.get("receiver_thread_ids") or []:
                 if isinstance(thread, str) and item.get("tool") in ("spawn_agent", "spawnAgent"):
                     self.spawned.setdefault(thread, name)
         elif kind in ("McpToolCall", "DynamicToolCall", "WebSearch", "ImageView", "ImageGeneration"):
-            call, output, extra = _other_item(kind, item, failed)
+            call, output, extra = other_item(kind, item, failed)
             self._detail(began, ended, name, call, output, extra)
         elif kind in ("HookPrompt", "SubAgentActivity"):
             self._report.count("folded", f"item {kind}")
@@ -529,21 +548,21 @@ class Rollout:
         return self._end(ended, name, output, extra)
 
     def _end_event(self, time: int, kind: str, payload: JsonObject) -> None:
-        call_id = _text(payload.get("call_id")) or _text(payload.get("callId"))
+        call_id = text_of(payload.get("call_id")) or text_of(payload.get("callId"))
         if not call_id:
             self._report.count("folded", f"event {kind} without a call")
             return
         if kind == "dynamic_tool_call_request":
             given = payload.get("arguments")
-            tool = Call(name=_text(payload.get("tool")), tool="other", input=given if isinstance(given, dict) else {})
+            tool = Call(name=text_of(payload.get("tool")), tool="other", input=given if isinstance(given, dict) else {})
             self._start(time, call_id, tool)
             return
-        call, output, extra = _event_call(kind, payload)
+        call, output, extra = event_call(kind, payload)
         end = self._detail(time, time, call_id, call, output, extra)
         if kind == "patch_apply_end" and not output.failed:
             end.changes = changes_of(payload.get("changes")) or end.changes
-        if kind == "collab_agent_spawn_end" and _text(payload.get("new_thread_id")):
-            self.spawned.setdefault(_text(payload["new_thread_id"]), call_id)
+        if kind == "collab_agent_spawn_end" and text_of(payload.get("new_thread_id")):
+            self.spawned.setdefault(text_of(payload["new_thread_id"]), call_id)
 
     def _compaction(self, began: int, ended: int, summary: str, source: str) -> None:
         """One mark for a compaction, though the record, the event and the item all tell of it."""
@@ -555,25 +574,33 @@ class Rollout:
             last.summary = last.summary or summary
             last.started = min(last.started, max(began, turn.at if turn else last.started))
             return
+        if turn is not None and turn.invented and all(isinstance(step, Text) for step in turn.steps):
+            turn.prompt = [{"type": "text", "text": "/compact"}]
+            summary = "\n".join(step.text for step in turn.steps if isinstance(step, Text)) or summary
+            turn.steps = []
+            self._sources = []
         if turn is None:
             turn = self._running(began, "/compact" if self._task is not None else CONTINUED)
         started = self._clock.at(began)
         at = self._clock.at(ended)
         self._compacted += 1
-        self._add(ended, Compaction(at=at, started=started, id=f"compaction-{self._compacted}", summary=summary, trigger=source))
+        self._add(
+            ended,
+            Compaction(at=at, started=started, id=f"compaction-{self._compacted}", summary=summary, trigger=source),
+        )
 
     def _review(self, time: int, entered: bool, payload: JsonObject) -> None:
-        hint = _text(payload.get("user_facing_hint"))
+        hint = text_of(payload.get("user_facing_hint"))
         if entered and self._turn is None:
             self._running(time, f"(code review: {hint or 'changes'})")
         review = payload.get("review_output")
-        detail = _text(review.get("overall_explanation")) if isinstance(review, dict) else hint
+        detail = text_of(review.get("overall_explanation")) if isinstance(review, dict) else hint
         title = "Code review started." if entered else "Code review finished."
         self._say(Notice(at=self._clock.at(time), kind="review", title=title, detail=detail))
 
     def _trouble(self, time: int, kind: str, payload: JsonObject) -> None:
         error = payload.get("error")
-        message = _text(payload.get("message")) or (_text(error.get("message")) if isinstance(error, dict) else "")
+        message = text_of(payload.get("message")) or (text_of(error.get("message")) if isinstance(error, dict) else "")
         if kind == "error":
             self._error = message or "The provider reported an error."
         title = {"error": "Error", "stream_error": "Request retried", "warning": "Warning"}[kind]
@@ -584,136 +611,4 @@ class Rollout:
         info = payload.get("info")
         total = info.get("total_token_usage") if isinstance(info, dict) else None
         if isinstance(total, dict):
-            self._total = _usage(total)
-
-
-def _other_item(kind: str, item: JsonObject, failed: bool) -> tuple[Call, Output, JsonObject]:
-    if kind == "McpToolCall":
-        result = item.get("result")
-        given = item.get("arguments")
-        name = f"mcp__{_text(item.get('server'))}__{_text(item.get('tool'))}"
-        call = Call(name=name, tool="mcp", input=given if isinstance(given, dict) else {})
-        output = read_output(result) if result is not None else Output(text=_text(item.get("error")))
-        return call, msgspec.structs.replace(output, failed=failed), {}
-    if kind == "DynamicToolCall":
-        given = item.get("arguments")
-        call = Call(name=_text(item.get("tool")), tool="other", input=given if isinstance(given, dict) else {})
-        return call, msgspec.structs.replace(read_output(item.get("content_items")), failed=failed), {}
-    if kind == "WebSearch":
-        return Call(name="web_search", tool="search", input={"query": _text(item.get("query"))}), Output(text=""), {}
-    if kind == "ImageView":
-        return Call(name="view_image", tool="image", input={"path": _text(item.get("path"))}), Output(text=""), {}
-    prompt = _text(item.get("revised_prompt"))
-    return Call(name="image_generation", tool="image", input={"prompt": prompt}), Output(text="", failed=failed), {}
-
-
-def _event_call(kind: str, payload: JsonObject) -> tuple[Call, Output, JsonObject]:
-    """A call that only its end event tells of, and what that event adds to a known call."""
-    if kind == "exec_command_end":
-        parts = [part for part in payload.get("command") or [] if isinstance(part, str)]
-        code = _integer(payload.get("exit_code"))
-        text = _text(payload.get("aggregated_output")) or _text(payload.get("stdout"))
-        failed = code not in (None, 0) or payload.get("status") in ("failed", "declined")
-        return (
-            Call(name="exec_command", tool="command", input={"command": command_line(parts)}),
-            Output(text=text, exit_code=code, failed=failed),
-            {},
-        )
-    if kind == "patch_apply_end":
-        failed = payload.get("success") is False or payload.get("status") in ("failed", "declined")
-        text = _text(payload.get("stdout")) or _text(payload.get("stderr"))
-        return Call(name="apply_patch", tool="patch", input={}), Output(text=text, failed=failed), {}
-    if kind == "mcp_tool_call_end":
-        invocation = payload.get("invocation")
-        invocation = invocation if isinstance(invocation, dict) else {}
-        result = payload.get("result")
-        failed = isinstance(result, dict) and "Err" in result
-        inner = result.get("Ok", result.get("Err")) if isinstance(result, dict) else result
-        failed = failed or (isinstance(inner, dict) and inner.get("isError") is True)
-        given = invocation.get("arguments")
-        name = f"mcp__{_text(invocation.get('server'))}__{_text(invocation.get('tool'))}"
-        call = Call(name=name, tool="mcp", input=given if isinstance(given, dict) else {})
-        return call, msgspec.structs.replace(read_output(inner), failed=failed), {}
-    if kind == "web_search_end":
-        return Call(name="web_search", tool="search", input={"query": _text(payload.get("query"))}), Output(text=""), {}
-    if kind == "view_image_tool_call":
-        return Call(name="view_image", tool="image", input={"path": _text(payload.get("path"))}), Output(text=""), {}
-    if kind == "dynamic_tool_call_response":
-        failed = payload.get("success") is False
-        output = msgspec.structs.replace(read_output(payload.get("content_items")), failed=failed)
-        return Call(name=_text(payload.get("tool")) or "tool", tool="other", input={}), output, {}
-    if kind == "image_generation_end":
-        prompt = _text(payload.get("revised_prompt"))
-        saved = _text(payload.get("saved_path"))
-        extra: JsonObject = {"savedFrom": saved.rsplit("/", 1)[-1]} if saved else {}
-        return Call(name="image_generation", tool="image", input={"prompt": prompt}), Output(text=""), extra
-    name = kind.removesuffix("_end").removeprefix("collab_")
-    return Call(name=name, tool="agent", input={"prompt": _text(payload.get("prompt"))}), Output(text=""), {}
-
-
-def _is_context(payload: JsonObject, text: str) -> bool:
-    passed = payload.get("internal_chat_message_metadata_passthrough")
-    kinds = passed.get("content_item_kinds") if isinstance(passed, dict) else None
-    if isinstance(kinds, list) and kinds and all(isinstance(kind, str) for kind in kinds):
-        known = [kind for kind in kinds if kind != "unknown"]
-        if known:
-            return not any(kind.startswith("user") for kind in known)
-    return text.lstrip().startswith(_CONTEXT)
-
-
-def _content(content: object) -> tuple[list[JsonObject], str]:
-    """Content parts as prompt blocks, and their text."""
-    if isinstance(content, str):
-        content = [{"text": content}]
-    blocks: list[JsonObject] = []
-    for part in content if isinstance(content, list) else []:
-        if isinstance(part, str):
-            part = {"text": part}
-        if not isinstance(part, dict):
-            continue
-        text = part.get("text", part.get("output_text"))
-        image = part.get("image_url") or part.get("url")
-        if isinstance(text, str):
-            if text.strip():
-                blocks.append({"type": "text", "text": text})
-        elif image is not None:
-            blocks.append(data_image(image) or {"type": "text", "text": f"[image: {str(image)[:200]}]"})
-        elif isinstance(part.get("path"), str):
-            blocks.append({"type": "text", "text": f"[image: {part['path'][:200]}]"})
-    joined = "\n".join(block["text"] for block in blocks if block["type"] == "text")
-    return blocks, joined
-
-
-def _texts(parts: object) -> list[str]:
-    found = []
-    for part in parts if isinstance(parts, list) else []:
-        text = part.get("text") if isinstance(part, dict) else part
-        if isinstance(text, str) and text.strip():
-            found.append(text)
-    return found
-
-
-def _usage(value: JsonObject) -> Usage:
-    return Usage(
-        input_tokens=_integer(value.get("input_tokens")) or 0,
-        output_tokens=_integer(value.get("output_tokens")) or 0,
-        cached_tokens=_integer(value.get("cached_input_tokens")) or 0,
-        reasoning_tokens=_integer(value.get("reasoning_output_tokens")) or 0,
-    )
-
-
-def _difference(later: Usage, earlier: Usage) -> Usage:
-    names = Usage.__struct_fields__
-    return Usage(**{name: max(0, getattr(later, name) - getattr(earlier, name)) for name in names})
-
-
-def _integer(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+            self._total = usage_of(total)

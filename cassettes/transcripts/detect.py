@@ -84,7 +84,12 @@ def _is_old_rollout(value: JsonObject) -> bool:
 def _refuse_look_alike(value: JsonObject, kind: object, path: Path) -> None:
     message = value.get("message")
     found = ""
-    if "uuid" in value and "parentUuid" in value and isinstance(message, dict) and isinstance(message.get("parts"), list):
+    if (
+        "uuid" in value
+        and "parentUuid" in value
+        and isinstance(message, dict)
+        and isinstance(message.get("parts"), list)
+    ):
         found = "a Qwen Code session"
     elif kind == "message" and isinstance(value.get("session_id"), str):
         found = "a Factory Droid stream"
@@ -95,7 +100,9 @@ def _refuse_look_alike(value: JsonObject, kind: object, path: Path) -> None:
     elif {"t_ms", "dir", "line"} <= value.keys():
         found = "captured provider traffic"
     if found:
-        raise _refused(path, "transcript_look_alike", f"this is {found}, which cannot be imported", found=found, hint=_HINT)
+        raise _refused(
+            path, "transcript_look_alike", f"this is {found}, which cannot be imported", found=found, hint=_HINT
+        )
 
 
 def _not_a_transcript(path: Path, head: bytes, seen: int, report: Report) -> InputRejected:
@@ -108,9 +115,7 @@ def _not_a_transcript(path: Path, head: bytes, seen: int, report: Report) -> Inp
             path, "transcript_json_array", "the file is one JSON array; a transcript has one object a line", hint=_HINT
         )
     if text.startswith("{") and not seen and "bad_json" in kinds and not _looks_like_log(text):
-        return _refused(
-            path, "transcript_json_document", "the file is one pretty-printed JSON document", hint=_HINT
-        )
+        return _refused(path, "transcript_json_document", "the file is one pretty-printed JSON document", hint=_HINT)
     if not seen and "line_too_long" in kinds:
         return _refused(path, "transcript_line_too_long", "no line of the file is short enough to be read", hint=_HINT)
     if _looks_like_log(text):

@@ -33,7 +33,9 @@ class Report(msgspec.Struct, kw_only=True):
     unknown: dict[str, int] = msgspec.field(default_factory=dict)  # records and blocks of an unknown kind
     folded: dict[str, int] = msgspec.field(default_factory=dict)  # known, but no part of the conversation
     changed: dict[str, int] = msgspec.field(default_factory=dict)  # values masked, shortened or moved
-    notes: dict[str, int] = msgspec.field(default_factory=dict)  # findings: branches, unfinished calls, dangling parents
+    notes: dict[str, int] = msgspec.field(
+        default_factory=dict
+    )  # findings: branches, unfinished calls, dangling parents
     branches: list[str] = msgspec.field(default_factory=list)  # prompts of the branches that the person left
 
     def count(self, table: Literal["unknown", "folded", "changed", "notes"], kind: str, number: int = 1) -> None:
