@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cassettes.core.compare import compare_states
 from cassettes.core.errors import CassetteRejected
 from cassettes.core.state import ReplayState, check_artifact_state, check_state, decode_state, encode_state, to_wire
 from tests.core.states import Edit, append, drop, edited, put, rename, state_b, typed
@@ -100,7 +101,7 @@ def test_a_member_of_another_type_makes_the_file_unreadable(edit: Edit, path: st
 )
 def test_any_open_content_survives_reading_and_writing(value: Any) -> None:
     state = typed(edited(put(f"{PAYLOAD}/open", value)))
-    assert decode_state(encode_state(state)) == state
+    assert compare_states(state, decode_state(encode_state(state))) is None
 
 
 # ------------------------------------------------------------------------------------------- V1-V11
