@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from json.decoder import scanstring
+from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from cassettes.providers.value_audit import Members
@@ -47,7 +47,7 @@ _DECODER = json.JSONDecoder(
 def parse_values(data: bytes) -> list[Any]:
     """The values of a byte sequence; objects are `Members`, every number is 0. Raises `MalformedError`."""
     text = data.decode("utf-8", "replace")
-    values = []
+    values: list[Any] = []
     at = 0
     while True:
         while at < len(text) and text[at] in _SPACE:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from cassettes.core.errors import CassetteRejected, Conflict, Place
 from cassettes.core.file_changes import normal_file_changes
@@ -75,7 +75,7 @@ def normalised(state: ReplayState, profile: Profile = FULL) -> dict[str, Any]:
         document["tuttiMode"]["turnSnapshots"] = [
             to_wire(snapshot) for snapshot in state.tutti_mode.turn_snapshots if not snapshot.unconfigured
         ]
-    document = _substituted(document, _structural_names(document))
+    document = cast(dict[str, Any], _substituted(document, _structural_names(document)))
     for session in document["agent"]["sessions"] or ():
         for turn in session["turns"] or ():
             if "fileChanges" in turn:
