@@ -469,5 +469,5 @@ def _canonical(entity: Entity) -> dict[str, Any]:
 
 def encode_state(state: ReplayState) -> bytes:
     """The bytes of a state file: two-space indentation, one final newline, open objects sorted by name (E1)."""
-    text = jsontext.indented(_canonical(state), keep_order=True)
+    text = jsontext.indented(_canonical(state))
     return (text if text.endswith("\n") else text + "\n").encode()
