@@ -1,0 +1,246 @@
+"""The provider tape on disk: manifest v4 with its statistics, and frames (provider-tape §2, §3)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any, ClassVar
+
+import msgspec
+
+from cassettes.core import jsontext
+from cassettes.core.errors import CassetteRejected, Place
+from cassettes.core.policy import MAX_FRAME_LINE_BYTES, POLICY
+from cassettes.core.records import Record, indented_bytes, read_record
+
+TAPE_SCHEMA_VERSION = 4
+PROJECTION_VERSION = 1
+KINDS = frozenset({"outbound", "stdout", "stderr", "exit"})
+MANIFEST_FILE = POLICY.files.provider_manifest.path
+FRAMES_FILE = POLICY.files.provider_frames.path
+
+
+class KindStatistics(Record):
+    """What one frame kind amounts to."""
+
+    frame_count: int = 0
+    payload_bytes: int = 0
+    stored_bytes: int = 0
+
+
+class TapeLimits(Record):
+    """Limits under which the tape was recorded, in bytes."""
+
+    max_frame_bytes: int = 0
+    max_stored_bytes: int = 0
+
+
+class TapeConnection(Record):
+    """One recorded provider process."""
+
+    connection_id: str = ""
+    provider: str = ""
+    agent_session_id: str = ""
+    root_agent_session_id: str = ""
+    launch_ordinal: int = 0
+    cwd_token: str = ""
+    capture_origin: str = ""
+
+
+class TapeManifest(Record):
+    """`provider/manifest.json`."""
+
+    schema_version: int = 0
+    projection_version: int = 0
+    status: str = ""
+    frame_count: int = 0
+    payload_bytes: int = 0
+    stored_bytes: int = 0
+    max_frame_bytes: int = 0
+    limits: TapeLimits = msgspec.field(default_factory=TapeLimits)
+    frames_by_kind: dict[str, KindStatistics] = msgspec.field(default_factory=dict)
+    frames_sha256: str = msgspec.field(default="", name="framesSha256")
+    connections: list[TapeConnection] = msgspec.field(default_factory=list)
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One recorded chunk. `data` is decoded; `size` is the length of its line on disk, newline included."""
+
+    connection_id: str
+    chunk_seq: int
+    global_seq: int
+    elapsed_ms: int
+    kind: str
+    data: bytes = b""
+    exit_code: int | None = None
+    message: str = ""
+    size: int = 0
+
+    @property
+    def payload_bytes(self) -> int:
+        """Decoded data plus the UTF-8 length of the message."""
+        return len(self.data) + len(self.message.encode())
+
+
+class _Wire(msgspec.Struct, rename="camel"):
+    """A frame line as the fast reader takes it."""
+
+    connection_id: str
+    chunk_seq: int
+    global_seq: int
+    elapsed_ms: int
+    kind: str
+    data: str = ""
+    exit_code: int | None = None
+    message: str = ""
+
+
+class _Lenient(Record):
+    """A frame line as the slow, lenient reader takes it."""
+
+    omit_empty: ClassVar[frozenset[str]] = frozenset({"data", "message"})
+    connection_id: str = ""
+    chunk_seq: int = 0
+    global_seq: int = 0
+    elapsed_ms: int = 0
+    kind: str = ""
+    data: str = ""
+    exit_code: int | None = None
+    message: str = ""
+
+
+_FAST = msgspec.json.Decoder(_Wire)
+
+
+def decode_manifest(data: bytes) -> TapeManifest:
+    """`provider/manifest.json` as a record; the rules of loading are checked elsewhere."""
+    return read_record(TapeManifest, jsontext.decode_strict(data, file=MANIFEST_FILE), file=MANIFEST_FILE)
+
+
+def encode_manifest(manifest: TapeManifest) -> bytes:
+    """The exact bytes of the manifest."""
+    return indented_bytes(manifest)
+
+
+def encode_frame_line(frame: Frame) -> bytes:
+    """One line of `frames.jsonl`, newline included."""
+    wire: dict[str, Any] = {
+        "connectionId": frame.connection_id,
+        "chunkSeq": frame.chunk_seq,
+        "globalSeq": frame.global_seq,
+        "elapsedMs": frame.elapsed_ms,
+        "kind": frame.kind,
+    }
+    if frame.data:
+        wire["data"] = base64.b64encode(frame.data).decode()
+    if frame.exit_code is not None:
+        wire["exitCode"] = frame.exit_code
+    if frame.message:
+        wire["message"] = frame.message
+    return jsontext.compact(wire).encode() + b"\n"
+
+
+def decode_frame_line(line: bytes, number: int) -> Frame:
+    """One line as a frame; `number` is its 1-based line number, for errors."""
+    size = len(line)
+    text = line.rstrip(b"\r\n")
+    if len(text) > MAX_FRAME_LINE_BYTES:
+        raise CassetteRejected(
+            "the line is too long",
+            code="tape_line_too_long",
+            place=Place(FRAMES_FILE, number),
+            expected=f"at most {MAX_FRAME_LINE_BYTES} bytes",
+            found=len(text),
+        )
+    wire = _fast(text) if _written_by_us(text) else None
+    if wire is None:
+        wire = _lenient(text, number)
+    return Frame(
+        wire.connection_id,
+        wire.chunk_seq,
+        wire.global_seq,
+        wire.elapsed_ms,
+        wire.kind,
+        _payload(wire.data, number) if wire.data else b"",
+        wire.exit_code,
+        wire.message,
+        size,
+    )
+
+
+def _written_by_us(text: bytes) -> bool:
+    """A line in canonical form: no member twice, none in another letter case. Others take the slow way."""
+    return text.startswith(b'{"connectionId":') and text.count(b'":') <= 8 and b"\\u" not in text[:64]
+
+
+def _fast(text: bytes) -> _Wire | None:
+    try:
+        wire = _FAST.decode(text)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
+    names = text.count(b'":')
+    given = 5 + bool(wire.data) + (wire.exit_code is not None) + bool(wire.message)
+    sound = wire.chunk_seq >= 0 and wire.global_seq >= 0 and wire.elapsed_ms >= 0
+    return wire if names == given and sound else None
+
+
+def _lenient(text: bytes, number: int) -> _Lenient:
+    if not text.strip():
+        raise CassetteRejected("the line is blank", code="tape_frame_invalid", place=Place(FRAMES_FILE, number))
+    value = jsontext.decode_strict(text, file=FRAMES_FILE, line=number)
+    return read_record(_Lenient, value, file=FRAMES_FILE, line=number)
+
+
+def _payload(data: str, number: int) -> bytes:
+    try:
+        return base64.b64decode(data.replace("\n", "").replace("\r", ""), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise CassetteRejected(
+            f"the payload is not base64: {error}",
+            code="tape_base64_invalid",
+            place=Place(FRAMES_FILE, number, "$.data"),
+        ) from None
+
+
+class TapeStatistics:
+    """Counts of a tape while it is written or read; compared with or copied into the manifest."""
+
+    def __init__(self) -> None:
+        self.by_kind: dict[str, KindStatistics] = {}
+        self.max_frame_bytes = 0
+
+    def add(self, frame: Frame, stored_bytes: int) -> None:
+        """Count one frame with the length of its line."""
+        payload = frame.payload_bytes
+        kind = self.by_kind.setdefault(frame.kind, KindStatistics())
+        kind.frame_count += 1
+        kind.payload_bytes += payload
+        kind.stored_bytes += stored_bytes
+        self.max_frame_bytes = max(self.max_frame_bytes, payload)
+
+    @property
+    def frame_count(self) -> int:
+        return sum(one.frame_count for one in self.by_kind.values())
+
+    @property
+    def payload_bytes(self) -> int:
+        return sum(one.payload_bytes for one in self.by_kind.values())
+
+    @property
+    def stored_bytes(self) -> int:
+        return sum(one.stored_bytes for one in self.by_kind.values())
+
+    def into(self, manifest: TapeManifest) -> None:
+        """Write the counts into a manifest."""
+        manifest.frame_count = self.frame_count
+        manifest.payload_bytes = self.payload_bytes
+        manifest.stored_bytes = self.stored_bytes
+        manifest.max_frame_bytes = self.max_frame_bytes
+        manifest.frames_by_kind = {kind: self.by_kind[kind] for kind in sorted(self.by_kind)}
+
+    def differences(self, manifest: TapeManifest) -> list[str]:
+        """Members of the manifest that say something else: evidence to report, no reason to reject."""
+        counted = TapeManifest()
+        self.into(counted)
+        names = ("frame_count", "payload_bytes", "stored_bytes", "max_frame_bytes", "frames_by_kind")
+        return [name for name in names if getattr(counted, name) != getattr(manifest, name)]
