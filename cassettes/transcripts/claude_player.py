@@ -90,7 +90,7 @@ class ClaudeConnection(TranscriptConnection):
 
     def text(self, step: Text) -> list[JsonObject]:
         text = self.portable.text(step.text)
-        given = {"messageId": step.id, "content": text, **self._owner(step.owner)}
+        given: JsonObject = {"messageId": step.id, "content": text, **self._owner(step.owner)}
         if step.owner:
             child = self._children[step.owner]
             given.update(parentToolUseId=child.call_id, agentId=child.child)
@@ -107,7 +107,7 @@ class ClaudeConnection(TranscriptConnection):
 
     def call_ended(self, step: CallEnd) -> list[JsonObject]:
         start = self._calls.pop(step.call_id, None)
-        given = self._call(start) if start is not None else {"toolCallId": step.call_id}
+        given: JsonObject = self._call(start) if start is not None else {"toolCallId": step.call_id}
         given["output"] = self.portable.object(step.output)
         if step.changes:
             given["fileChanges"] = {"files": [self._change(change) for change in step.changes]}

@@ -5,15 +5,18 @@ The records are those of a transcript in other clothes, so they are dressed as s
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from cassettes.transcripts.children import Child, place_children
 from cassettes.transcripts.claude_story import Story
+from cassettes.transcripts.claude_text import content_blocks
 from cassettes.transcripts.claude_tree import Node, text_of
 from cassettes.transcripts.clock import epoch_ms
 from cassettes.transcripts.lines import MAX_LINE_BYTES, Record, read_records
-from cassettes.transcripts.script import CONTINUED, Notice, Report, Script
+from cassettes.transcripts.script import CONTINUED, Report, Script
 
 JsonObject = dict[str, Any]
 
@@ -54,6 +57,7 @@ class _Log:
         self._report = report
         self._time = started
         self._whole: set[str] = set()  # message ids that come as whole messages
+        self._told_texts: set[str] = set()  # their texts
         self._partial: dict[str, dict[int, JsonObject]] = {}
         self._partial_id = ""
 
@@ -67,6 +71,7 @@ class _Log:
             message = value.get("message")
             if value.get("type") == "assistant" and isinstance(message, dict):
                 self._whole.add(text_of(message.get("id")))
+                self._told_texts.update(text_of(block.get("text")) for block in content_blocks(value))
         for record in records:
             value = record.value
             kind = text_of(value.get("type"))
@@ -177,11 +182,13 @@ class _Log:
             for name in ("text", "thinking"):
                 if isinstance(delta.get(name), str):
                     block[name] = text_of(block.get(name)) + delta[name]
+            if isinstance(delta.get("partial_json"), str):
+                block["partial"] = text_of(block.get("partial")) + delta["partial_json"]
+                with suppress(ValueError):
+                    block["input"] = json.loads(block["partial"])
         elif kind == "message_stop" and self._partial_id not in self._whole and blocks:
-            value: JsonObject = {
-                "type": "assistant",
-                "message": {"id": self._partial_id, "content": [blocks[at] for at in sorted(blocks)]},
-            }
+            content = [blocks[at] for at in sorted(blocks) if blocks[at].get("text", True) not in self._told_texts]
+            value: JsonObject = {"type": "assistant", "message": {"id": self._partial_id, "content": content}}
             return [self._node(Record(record.line, value), "assistant", index)]
         self._report.count("folded", "stream event")
         return []
@@ -204,6 +211,3 @@ class _Log:
             },
         }
         nodes.append(self._node(Record(record.line, said), "assistant", len(nodes)))
-
-
-__all__ = ["INCOMPLETE", "Notice", "read_claude_stream"]

@@ -25,6 +25,7 @@ _MACHINE = {
 }
 _MOST_SIBLINGS = 500
 _GAP_MS = 1000
+_BURST_MS = 500  # a copy is written at once; a conversation is not
 
 
 def read_codex(
@@ -144,9 +145,8 @@ def _inherited(records: list[Record], parent: Path | None, limit: int) -> int:
         or record.value["payload"].get("role") == "assistant"
         for record in copied
     )
-    if len(metas) < 2 and not answered:
-        return 0
-    return end
+    copied_at_once = end < len(records) and previous - epoch_ms(records[0].value.get("timestamp")) <= _BURST_MS
+    return end if len(metas) > 1 or (answered and copied_at_once) else 0
 
 
 def _common_part(records: list[Record], parent: list[Record]) -> int:

@@ -46,7 +46,7 @@ class CodexConnection(TranscriptConnection):
         params = params if isinstance(params, dict) else {}
         if method in ("thread/start", "thread/resume"):
             self._thread = self.script.session_id
-            thread = {"id": self._thread, "preview": "", "name": self.script.title or None, "turns": []}
+            thread: JsonObject = {"id": self._thread, "preview": "", "name": self.script.title or None, "turns": []}
             self._result(name, {"thread": thread, "model": self.script.model or None})
         elif method in ("turn/start", "thread/compact/start", "review/start"):
             self._start(name, method)
@@ -69,7 +69,7 @@ class CodexConnection(TranscriptConnection):
         if method == "thread/compact/start":
             self._result(name, {})
         else:
-            turn = {"id": turn_id, "items": [], "status": "inProgress", "error": None}
+            turn: JsonObject = {"id": turn_id, "items": [], "status": "inProgress", "error": None}
             self._result(name, {"turn": turn, **({"reviewThreadId": self._thread} if "review" in method else {})})
         self.begin(turn_id)
 
@@ -79,7 +79,7 @@ class CodexConnection(TranscriptConnection):
     # ------------------------------------------------------------------ turns
 
     def opening(self, turn: Turn) -> list[JsonObject]:
-        started = {"id": self.turn_id, "items": [], "status": "inProgress", "error": None}
+        started: JsonObject = {"id": self.turn_id, "items": [], "status": "inProgress", "error": None}
         return [_note("turn/started", threadId=self._thread, turn=started)]
 
     def closing(self, turn: Turn) -> list[JsonObject]:
@@ -87,7 +87,7 @@ class CodexConnection(TranscriptConnection):
         if turn.outcome == "failed":
             message = self.portable.text(turn.error or "The turn failed.", 4000)
             error = {"message": message, "codexErrorInfo": None, "additionalDetails": None}
-        done = {"id": self.turn_id, "items": [], "status": _STATUS[turn.outcome], "error": error}
+        done: JsonObject = {"id": self.turn_id, "items": [], "status": _STATUS[turn.outcome], "error": error}
         return [_note("turn/completed", threadId=self._thread, turn=done)]
 
     def _where(self, owner: str) -> JsonObject:
@@ -220,7 +220,7 @@ class CodexConnection(TranscriptConnection):
             "prompt": self.portable.text(step.prompt),
             "agentsStates": {},
         }
-        started = {"id": f"{step.child}-turn-1", "items": [], "status": "inProgress", "error": None}
+        started: JsonObject = {"id": f"{step.child}-turn-1", "items": [], "status": "inProgress", "error": None}
         messages = [
             _note("item/started", item=item, **where),
             _note("item/completed", item={**item, "status": "completed"}, **where),
@@ -232,7 +232,7 @@ class CodexConnection(TranscriptConnection):
 
     def child_ended(self, step: ChildEnd) -> list[JsonObject]:
         error = {"message": step.summary or "The agent failed."} if step.outcome == "failed" else None
-        done = {"id": f"{step.child}-turn-1", "items": [], "status": _STATUS[step.outcome], "error": error}
+        done: JsonObject = {"id": f"{step.child}-turn-1", "items": [], "status": _STATUS[step.outcome], "error": error}
         return [_note("turn/completed", threadId=step.child, turn=done)]
 
 

@@ -28,6 +28,13 @@ def detect(path: Path) -> Format:
         raise _refused(path, "transcript_empty", "the file is empty", hint=_HINT)
     if head.startswith((b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")):
         raise _refused(path, "transcript_compressed", "the file is compressed", hint="Unpack it first.")
+    text = head.decode("utf-8", errors="replace").lstrip("\ufeff \t\r\n")
+    if text[:1] == "[" and text[1:].lstrip()[:1] in ("{", "["):
+        raise _refused(
+            path, "transcript_json_array", "the file is one JSON array; a transcript has one object a line", hint=_HINT
+        )
+    if text.startswith("{") and text[1:].splitlines()[:1] in ([""], []) and not _looks_like_log(text):
+        raise _refused(path, "transcript_json_document", "the file is one pretty-printed JSON document", hint=_HINT)
     report = Report()
     seen = 0
     first: JsonObject | None = None
@@ -108,14 +115,6 @@ def _refuse_look_alike(value: JsonObject, kind: object, path: Path) -> None:
 def _not_a_transcript(path: Path, head: bytes, seen: int, report: Report) -> InputRejected:
     text = head.decode("utf-8", errors="replace").lstrip("\ufeff \t\r\n")
     kinds = {problem.kind for problem in report.problems}
-    if text.startswith("[") and ("\n" not in text.strip() or not seen):
-        if _looks_like_log(text):
-            return _refused(path, "transcript_debug_log", "this is a debug log, not a session file", hint=_HINT)
-        return _refused(
-            path, "transcript_json_array", "the file is one JSON array; a transcript has one object a line", hint=_HINT
-        )
-    if text.startswith("{") and not seen and "bad_json" in kinds and not _looks_like_log(text):
-        return _refused(path, "transcript_json_document", "the file is one pretty-printed JSON document", hint=_HINT)
     if not seen and "line_too_long" in kinds:
         return _refused(path, "transcript_line_too_long", "no line of the file is short enough to be read", hint=_HINT)
     if _looks_like_log(text):

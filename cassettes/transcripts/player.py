@@ -49,7 +49,7 @@ class TranscriptTransport:
 
 
 class TranscriptConnection(ABC):
-    """One connection. `send` takes the adapter's requests; answers and frames come from the schedule, never inside it."""
+    """One connection. `send` takes requests; answers and frames come from the schedule, never inside of `send`."""
 
     connection_id = "transcript"
     capture_origin = "process-start"
