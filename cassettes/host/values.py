@@ -96,8 +96,8 @@ def grow_text(payload: JsonObject, delta: str) -> list[tuple[JsonObject, str, in
     The payload lets go of the text first: the interpreter extends a string in place only while nobody else has it,
     and a growing message must not cost quadratic time.
     """
-    text = payload.get("text")
-    content = payload.get("content")
+    text: Any = payload.get("text")
+    content: Any = payload.get("content")
     if not isinstance(text, str):
         text = content if isinstance(content, str) else ""
     shrink = [(payload, "text", len(text))]
