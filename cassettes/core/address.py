@@ -8,12 +8,12 @@ from typing import ClassVar
 import msgspec
 
 from cassettes.core.errors import CassetteRejected, Place
-from cassettes.core.records import Record, compact_bytes, present
+from cassettes.core.records import Value, compact_bytes, present
 
 KINDS = frozenset({"session", "turn", "message", "tool-call", "interaction", "goal", "attachment"})
 
 
-class UnitPosition(Record, frozen=True):
+class UnitPosition(Value):
     """A Provider Input Unit."""
 
     connection_id: str = ""
@@ -21,7 +21,7 @@ class UnitPosition(Record, frozen=True):
     unit_index: int = 0
 
 
-class ObservationPosition(Record, frozen=True):
+class ObservationPosition(Value):
     """One event inside a unit."""
 
     connection_id: str = ""
@@ -34,7 +34,7 @@ class ObservationPosition(Record, frozen=True):
         return UnitPosition(self.connection_id, self.chunk_seq, self.unit_index)
 
 
-class Origin(Record, frozen=True):
+class Origin(Value):
     """The place in the Cassette where an entity first appears; exactly one position member beside `source`."""
 
     omit_empty: ClassVar[frozenset[str]] = frozenset(
@@ -46,7 +46,7 @@ class Origin(Record, frozen=True):
     provider_observation: ObservationPosition | None = None
 
 
-class EntityAddress(Record, frozen=True):
+class EntityAddress(Value):
     """A portable identity. Equality is by value."""
 
     omit_empty: ClassVar[frozenset[str]] = frozenset({"discriminator"})

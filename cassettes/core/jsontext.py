@@ -1,4 +1,4 @@
-"""The JSON of the contract: exact bytes when writing, bounded and strict reading (cassette-v7 §3, provider-tape §7.2)."""
+"""The JSON of the contract: exact bytes written, bounded strict reading (cassette-v7 §3, provider-tape §7.2)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def through_double(value: Any) -> Any:
     if isinstance(value, list):
         return [through_double(one) for one in value]
     if isinstance(value, int) and not isinstance(value, bool):
-        return value if -(2**53) <= value <= 2**53 else int(float(value))
+        return value if -(2**53) <= value <= 2**53 else float(value)
     return value
 
 

@@ -25,16 +25,23 @@ class Record(msgspec.Struct, rename="camel"):
     omit_empty: ClassVar[frozenset[str]] = frozenset()
 
 
-T = TypeVar("T", bound=Record)
+class Value(msgspec.Struct, rename="camel", frozen=True):
+    """Base of the records that are values: hashable, never changed."""
+
+    omit_empty: ClassVar[frozenset[str]] = frozenset()
+
+
+AnyRecord = Record | Value
+T = TypeVar("T", bound=Record | Value)
 
 
 @cache
-def _fields(kind: type[Record]) -> list[tuple[str, str, Any]]:
+def _fields(kind: type[AnyRecord]) -> list[tuple[str, str, Any]]:
     hints = typing.get_type_hints(kind)
     return [(one.name, one.encode_name, hints[one.name]) for one in msgspec.structs.fields(kind)]
 
 
-def to_wire(record: Record) -> dict[str, Any]:
+def to_wire(record: AnyRecord) -> dict[str, Any]:
     """The record as it is written: members in the order of the spec, omit-empty members left out."""
     result: dict[str, Any] = {}
     for name, wire, _ in _fields(type(record)):
@@ -46,7 +53,7 @@ def to_wire(record: Record) -> dict[str, Any]:
 
 
 def _wire_value(value: Any) -> Any:
-    if isinstance(value, Record):
+    if isinstance(value, Record | Value):
         return to_wire(value)
     if isinstance(value, list):
         return [_wire_value(one) for one in value]
@@ -90,7 +97,7 @@ def _read(hint: Any, value: Any, file: str, line: int, path: str) -> Any:
         if item is Any:
             return value
         return {key: _read_item(item, one, file, line, f"{path}.{key}") for key, one in value.items()}
-    if isinstance(hint, type) and issubclass(hint, Record):
+    if isinstance(hint, type) and issubclass(hint, Record | Value):
         return read_record(hint, value, file=file, line=line, path=path)
     if hint is int:
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _INTEGER_LIMIT:
@@ -121,12 +128,12 @@ def _wrong(path: str, expected: str, value: Any, file: str, line: int) -> Casset
     )
 
 
-def compact_bytes(record: Record) -> bytes:
+def compact_bytes(record: AnyRecord) -> bytes:
     """The record in compact form, without a newline."""
     return jsontext.compact(to_wire(record)).encode()
 
 
-def indented_bytes(record: Record) -> bytes:
+def indented_bytes(record: AnyRecord) -> bytes:
     """The record in indented form, with its final newline."""
     return jsontext.indented(to_wire(record)).encode()
 

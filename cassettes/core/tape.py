@@ -152,7 +152,7 @@ def decode_frame_line(line: bytes, number: int) -> Frame:
             expected=f"at most {MAX_FRAME_LINE_BYTES} bytes",
             found=len(text),
         )
-    wire = _fast(text) if _written_by_us(text) else None
+    wire: _Wire | _Lenient | None = _fast(text) if _written_by_us(text) else None
     if wire is None:
         wire = _lenient(text, number)
     return Frame(
