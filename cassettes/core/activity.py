@@ -43,7 +43,7 @@ CONTRACT = msgspec.json.decode(
 )
 
 
-class ActivityEvent(Value):
+class ActivityEvent(Value, frozen=True):
     """One event, members in the order of the spec."""
 
     omit_empty: ClassVar[frozenset[str]] = frozenset({"correlationId", "causedByEventId", "agentSessionId", "payload"})

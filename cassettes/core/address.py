@@ -13,7 +13,7 @@ from cassettes.core.records import Value, compact_bytes, present
 KINDS = frozenset({"session", "turn", "message", "tool-call", "interaction", "goal", "attachment"})
 
 
-class UnitPosition(Value):
+class UnitPosition(Value, frozen=True):
     """A Provider Input Unit."""
 
     connection_id: str = ""
@@ -21,7 +21,7 @@ class UnitPosition(Value):
     unit_index: int = 0
 
 
-class ObservationPosition(Value):
+class ObservationPosition(Value, frozen=True):
     """One event inside a unit."""
 
     connection_id: str = ""
@@ -34,7 +34,7 @@ class ObservationPosition(Value):
         return UnitPosition(self.connection_id, self.chunk_seq, self.unit_index)
 
 
-class Origin(Value):
+class Origin(Value, frozen=True):
     """The place in the Cassette where an entity first appears; exactly one position member beside `source`."""
 
     omit_empty: ClassVar[frozenset[str]] = frozenset(
@@ -46,7 +46,7 @@ class Origin(Value):
     provider_observation: ObservationPosition | None = None
 
 
-class EntityAddress(Value):
+class EntityAddress(Value, frozen=True):
     """A portable identity. Equality is by value."""
 
     omit_empty: ClassVar[frozenset[str]] = frozenset({"discriminator"})

@@ -114,7 +114,7 @@ _RUNNING_CALLS = frozenset(
 )
 
 
-class ProviderPosition(Value):
+class ProviderPosition(Value, frozen=True):
     """How far one connection is; 0/0 = nothing handled yet."""
 
     connection_id: str = ""

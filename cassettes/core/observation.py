@@ -36,7 +36,7 @@ def fingerprint(event_type: str, address: EntityAddress, stable: dict[str, Any])
     return "sha256:" + hashlib.sha256(jsontext.compact(document).encode()).hexdigest()
 
 
-class JournalObservation(Value):
+class JournalObservation(Value, frozen=True):
     """One observation of a unit."""
 
     position: ObservationPosition = msgspec.field(default_factory=ObservationPosition)
