@@ -8,7 +8,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from cassettes.core.errors import CassetteRejected, Place
@@ -107,8 +107,8 @@ def read_bytes(path: Path, limit: int, *, file: str) -> bytes:
     return data
 
 
-def walk_files(root: Path) -> Iterator[tuple[str, Path, int]]:
-    """(relative path, path, size) of every regular file, sorted; `.DS_Store` is ignored.
+def walk_files(root: Path, ignored_folders: Collection[str] = ()) -> Iterator[tuple[str, Path, int]]:
+    """(relative path, path, size) of every regular file, sorted; `.DS_Store` and ignored top folders are left out.
 
     Raises `CassetteRejected` (`file_irregular`) for a link, device or socket.
     """
@@ -120,7 +120,8 @@ def walk_files(root: Path) -> Iterator[tuple[str, Path, int]]:
             for entry in entries:
                 path = Path(entry.path)
                 if entry.is_dir(follow_symlinks=False):
-                    pending.append(path)
+                    if folder != root or entry.name not in ignored_folders:
+                        pending.append(path)
                     continue
                 relative = path.relative_to(root).as_posix()
                 if not entry.is_file(follow_symlinks=False):
