@@ -72,6 +72,29 @@ class Presentation:
         else:
             raise InputRejected(f"{command!r} is no control", code="control_invalid")
 
+    def rewind(self, message: JsonObject) -> JsonObject | None:
+        """How a new generation has to start when the control leads back; None when it does not.
+
+        Playback is monotonic: what lies behind is reached by a new worker that fast-forwards (replay-runtime §9.7).
+        """
+        command = message.get("command")
+        target: JsonObject = {}
+        if command == "seek" and "checkpoint" in message:
+            index = int(_number(message, "checkpoint"))
+            back = 0 <= index < self._landed_count()
+            target = {"checkpoint": index}
+        elif command == "seek":
+            to = max(0.0, _number(message, "atMs"))
+            back = to < self._playback_event()["elapsedMs"]
+            target = {"atMs": to}
+        else:
+            back = command == "restart"
+        if not back:
+            return None
+        paused = self.clock.paused and command != "restart" and not self.surface.finished
+        settings = {"speed": self.clock.speed, "idleLimitMs": self.idle_limit, "mode": self.mode}
+        return {**settings, **target, "paused": paused}
+
     def advance(self, wall_ms: float) -> list[JsonObject]:
         """Do everything that is due, and return what a viewer has to hear."""
         self.clock.tick(wall_ms)
