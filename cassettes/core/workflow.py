@@ -163,10 +163,9 @@ class RecordingWorkflow:
             sequence=capture.timeline.sequence + 1,
             occurred_at_unix_ms=sent.occurred_at_unix_ms or self._now(),
         )
-        capture.timeline.check(accepted)
+        capture.timeline.accept(accepted)  # a refused event leaves the timeline as it was: its sequence is free again
         with self._step(capture, "activity_event_write_failed"):
             self._artifacts.append_event(capture.recording, self._project(capture.recording, accepted))
-        capture.timeline.accept(accepted)
         capture.sent[sent.event_id] = accepted
         return capture.timeline.sequence
 
