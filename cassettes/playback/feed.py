@@ -12,18 +12,19 @@ from typing import Any
 import msgspec
 
 from cassettes.engine.engine import Command, CommandResult
-from cassettes.host.model import Commit, InteractionRow, MessageRow, Mutation, SessionRow, TurnRow
+from cassettes.host.model import Commit, GoalRow, InteractionRow, MessageRow, Mutation, SessionRow, TurnRow
 from cassettes.session.ports import Unit, UnitEvent
 
 JsonObject = dict[str, Any]
 _Key = tuple[str, ...]
+Row = SessionRow | TurnRow | MessageRow | InteractionRow | GoalRow
 
 
 class Feed:
     """Collects changed rows. `take` returns the events since the last take, in the order of first change."""
 
     def __init__(self) -> None:
-        self._dirty: dict[_Key, SessionRow | TurnRow | MessageRow | InteractionRow] = {}
+        self._dirty: dict[_Key, Row] = {}
         self._grown: dict[_Key, list[str]] = {}
         self._told: set[_Key] = set()  # messages whose whole row the viewer has
         self._queued: set[str] = set()
@@ -74,10 +75,10 @@ class Feed:
         elif isinstance(row, InteractionRow):
             key = ("interaction", row.session_id, row.turn_id, row.request_id)
         else:
-            return
+            key = ("goal", row.session_id)
         self._dirty[key] = row
 
-    def _event(self, key: _Key, row: SessionRow | TurnRow | MessageRow | InteractionRow) -> JsonObject:
+    def _event(self, key: _Key, row: Row) -> JsonObject:
         grown = self._grown.get(key)
         if grown is not None and isinstance(row, MessageRow):
             target = "output" if row.kind == "tool_call" else "text"
@@ -91,4 +92,4 @@ class Feed:
             }
         if key[0] == "message":
             self._told.add(key)
-        return {"type": key[0], key[0]: msgspec.to_builtins(row)}
+        return {"type": key[0], "row": msgspec.to_builtins(row)}

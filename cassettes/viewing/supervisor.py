@@ -52,6 +52,7 @@ class Supervisor:
         self._viewers: dict[str, float] = {}  # when last heard, by channel
         self._link: WorkerLink | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._hearing: asyncio.Future[JsonObject] | None = None
         self._last_seq = 0
         self._reason = ""
         self._empty_since = time.monotonic()
@@ -70,13 +71,20 @@ class Supervisor:
             await self._tell_state("died")
         finally:
             self._ended()
+            if self._hearing is not None:
+                self._hearing.cancel()
             await self._bury()
 
     # ------------------------------------------------------------------ viewers
     async def _next_message(self) -> JsonObject | None:
-        with contextlib.suppress(TimeoutError):
-            return dict(await asyncio.wait_for(self._layer.receive(supervisor_channel(self.viewing_id)), 0.5))
-        return None
+        """What a viewer said, or None after half a second. The read goes on meanwhile, so that nothing is lost."""
+        if self._hearing is None:
+            self._hearing = asyncio.ensure_future(self._layer.receive(supervisor_channel(self.viewing_id)))
+        done, _ = await asyncio.wait([self._hearing], timeout=0.5)
+        if not done:
+            return None
+        heard, self._hearing = self._hearing, None
+        return dict(heard.result())
 
     def _deserted(self) -> bool:
         now = time.monotonic()

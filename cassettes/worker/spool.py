@@ -19,11 +19,11 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 # The row that an upsert replaces is known by these members; a later upsert of the same row makes an earlier one void.
 _ROW_KEYS: dict[str, tuple[str, ...]] = {
-    "session": ("agentSessionId",),
-    "turn": ("agentSessionId", "turnId"),
-    "message": ("agentSessionId", "messageId"),
-    "interaction": ("agentSessionId", "turnId", "requestId"),
-    "goal": ("agentSessionId",),
+    "session": ("id",),
+    "turn": ("sessionId", "id"),
+    "message": ("sessionId", "id"),
+    "interaction": ("sessionId", "turnId", "requestId"),
+    "goal": ("sessionId",),
 }
 _LATEST = ("playback", "queue", "verification")
 
