@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cassettes.artifacts.files import read_bytes
+from cassettes.core import tape
 from cassettes.core.activity import ActivityEvent, decode_line
 from cassettes.core.blobs import BlobManifest, decode_blob_manifest
 from cassettes.core.checkpoints import CheckpointPlan, decode_plan
@@ -14,7 +15,6 @@ from cassettes.core.errors import CassetteRejected, Place
 from cassettes.core.manifest import CassetteManifest, decode_manifest, manifest_hash
 from cassettes.core.policy import BLOB_FOLDER, MAX_FRAME_LINE_BYTES, POLICY
 from cassettes.core.state import ReplayState, decode_state
-from cassettes.core import tape
 from cassettes.core.tape import Frame, TapeManifest, decode_frame_line
 
 FILES = POLICY.files

@@ -1,4 +1,4 @@
-"""What of the engine is a contract: replayable effects, their stable fields, internal continuations (replay-runtime §2-§5)."""
+"""The contract of the engine: replayable effects, their stable fields, internal continuations (replay-runtime §2-§5)."""
 
 from __future__ import annotations
 

@@ -6,13 +6,15 @@ compared, and a difference ends the Surface. Inbound frames have a due time; who
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from cassettes.artifacts.cassette import CassetteFolder
 from cassettes.core.errors import Place, ReplayFailed, shown
-from cassettes.core.tape import Frame, TapeConnection as RecordedConnection
+from cassettes.core.tape import Frame
+from cassettes.core.tape import TapeConnection as RecordedConnection
 from cassettes.providers import registry
 from cassettes.providers.inbound import InboundTransform
 from cassettes.providers.matching import Matcher, is_optional_probe, probe_id
@@ -22,6 +24,7 @@ from cassettes.session.ports import Chunk, Launch, Receiver
 JsonObject = dict[str, Any]
 _PROBE_GRACE_MS = 50.0
 _FRAMES = "provider/frames.jsonl"
+_VERSION = re.compile(rb'"version":\s*([0-9]{1,3})[,}]')
 
 
 class TapeConnection:
@@ -63,6 +66,12 @@ class TapeConnection:
     @property
     def capture_origin(self) -> str:
         return self.recorded.capture_origin
+
+    @property
+    def protocol_version(self) -> int:
+        """Envelope version of the first recorded message (provider-adapters §1, version note)."""
+        found = _VERSION.search(self._head.data) if self._head is not None else None
+        return int(found.group(1)) if found is not None else 0
 
     @property
     def at_end(self) -> bool:

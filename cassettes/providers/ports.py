@@ -61,6 +61,7 @@ class LaunchContext(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str = ""
     settings: JsonObject = msgspec.field(default_factory=dict)
     restored: bool = False  # the session existed before this connection
+    protocol_version: int = 0  # of the recorded connection (provider-adapters §1, version note); 0: the newest
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,6 +33,10 @@ class RecordedConnection:
     def capture_origin(self) -> str:
         return self.live.capture_origin if self.live is not None else "process-start"
 
+    @property
+    def protocol_version(self) -> int:
+        return self.live.protocol_version if self.live is not None else 0
+
     def attach(self, capture: Capture, recording_id: str, *, rename: bool) -> None:
         """Record from now on."""
         self.capture = capture

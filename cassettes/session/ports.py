@@ -53,6 +53,11 @@ class Connection(Protocol):
         """`process-start` or `attached-live-connection`."""
         ...
 
+    @property
+    def protocol_version(self) -> int:
+        """Envelope version that the other end speaks; 0 where it does not matter or is not known."""
+        ...
+
     def send(self, data: bytes) -> None:
         """Hand bytes over; never blocks, never calls the receiver before it returned."""
         ...

@@ -195,6 +195,7 @@ class AgentSession:
             cwd=root.cwd,
             settings=dict(root.settings),
             restored=bool(root.provider_session_id),
+            protocol_version=connection.protocol_version,
         )
         opened = live
 

@@ -53,6 +53,7 @@ class TranscriptConnection(ABC):
 
     connection_id = "transcript"
     capture_origin = "process-start"
+    protocol_version = 0
 
     def __init__(self, script: Script, schedule: Schedule, portable: Portable, receiver: Receiver) -> None:
         self.script = script
