@@ -16,7 +16,7 @@ from cassettes.core.activity import ActivityEvent, encode_line
 from cassettes.core.blobs import BlobEntry, BlobManifest, check_entry, empty_manifest, encode_blob_manifest
 from cassettes.core.checkpoints import CheckpointPlan, bootstrap_plan, encode_plan
 from cassettes.core.errors import RecordingError
-from cassettes.core.observation import JournalEntry, encode_journal_line, merge_entry
+from cassettes.core.observation import JournalEntry, encode_entry, merge_entry
 from cassettes.core.policy import BLOB_FOLDER, POLICY
 from cassettes.core.state import check_state, decode_state
 
@@ -85,7 +85,7 @@ class Candidate:
         known = self._entries.get(key)
         if known is None:
             self._entries[key] = entry
-            self._journal.write(encode_journal_line(entry))
+            self._journal.write(encode_entry(entry))
             self._journal.flush()
             return
         merged = merge_entry(known, entry)
@@ -93,7 +93,7 @@ class Candidate:
             return
         self._entries[key] = merged
         self._journal.close()
-        write_whole(self.path / JOURNAL, b"".join(encode_journal_line(one) for one in self._entries.values()))
+        write_whole(self.path / JOURNAL, b"".join(encode_entry(one) for one in self._entries.values()))
         self._journal = _append_only(self.path / JOURNAL)
 
     @property

@@ -32,6 +32,7 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
     mode: str
     replay_prerequisites: ReplayPrerequisites = msgspec.field(default_factory=ReplayPrerequisites)
     agent_session_id: str = ""
+    name: str = ""  # blank: the creation time
 
 
 class _Capture:
@@ -88,7 +89,7 @@ class RecordingWorkflow:
         created = self._now()
         recording = Recording(
             id=self._new_id(),
-            name=default_name(created),
+            name=check_name(request.name) if request.name.strip() else default_name(created),
             scope_id=scope,
             agent_target_id=target,
             mode=request.mode,
