@@ -38,12 +38,12 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return f"{self.verdict}: {self.error['message']}" + (f" ({place})" if place else "")
 
 
-def replay(path: Path, *, seed: str = "headless") -> ReplayReport:
-    """Replay the Cassette in `path` in a temporary folder. Failures are in the report, never raised.
+def replay(path: Path, *, seed: str = "headless", scratch: Path | None = None) -> ReplayReport:
+    """Replay the Cassette in `path` in a temporary folder (below `scratch`). Failures are in the report, never raised.
 
     The Cassette must have passed the static verification; an artifact that cannot be read is a failure too.
     """
-    with tempfile.TemporaryDirectory(prefix="reprise-replay-") as folder:
+    with tempfile.TemporaryDirectory(prefix="reprise-replay-", dir=scratch) as folder:
         try:
             cassette = CassetteFolder(path)
             surface = Surface(cassette, Path(folder), seed=seed)

@@ -19,6 +19,7 @@ from cassettes.artifacts.store import ArtifactStore
 from cassettes.core.errors import InputRejected, Place
 from cassettes.core.manifest import MAX_NAME, ComposerDefaults, ReplayPrerequisites
 from cassettes.core.recording import CREATE_SESSION
+from cassettes.core.state import ReplayState
 from cassettes.core.workflow import StartRequest
 from cassettes.engine.engine import ActivityEngine
 from cassettes.host.host import Host
@@ -39,7 +40,6 @@ OnTurn = Callable[[int, int], None]
 # The folder the recorded session believes to work in. It need not exist; a Cassette only holds its token.
 PROJECT_FOLDER = "/replay/project"
 _NAMESPACE = uuid.UUID("8d0c3b0e-7a0f-4f0e-8c0b-55a1c9d0a2f7")
-_ENTITIES = ("sessions", "turns", "messages", "interactions")
 
 
 class ImportedTranscript(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,11 +60,13 @@ def import_transcript(
     name: str = "",
     children: Sequence[Path] = (),
     parent: Path | None = None,
+    scratch: Path | None = None,
     on_turn: OnTurn | None = None,
 ) -> ImportedTranscript:
     """Record the session of a transcript file and publish it.
 
-    `name` is the display name (default: the title or the first prompt), `on_turn` hears of turns done and in all.
+    `name` is the display name (default: the title or the first prompt), `on_turn` hears of turns done and in all, `scratch` is where the
+    temporary database lies.
     Raises InputRejected for what is no transcript, RecordingError with the code of the step that failed; then nothing
     is left in the store.
     """
@@ -75,15 +77,17 @@ def import_transcript(
     identity = _Identity(path, script)
     if identity.cassette in set(store.ids()):
         folder = store.resolve(identity.cassette)
-        entities = _count_state(folder.expected_state_bytes())
+        entities = count_entities(folder.expected_state())
         return _imported(identity.cassette, folder.path, script.report, entities, created=False)
-    with tempfile.TemporaryDirectory(prefix="reprise-import-") as folder_name:
+    with tempfile.TemporaryDirectory(prefix="reprise-import-", dir=scratch) as folder_name:
         take = _Take(script, provider.target, identity, store, Path(folder_name), name, on_turn)
         try:
-            entities = take.record()
+            take.record()
         finally:
             take.close()
-    return _imported(identity.cassette, store.folder(identity.cassette).path, script.report, entities, created=True)
+    folder = store.folder(identity.cassette)
+    entities = count_entities(folder.expected_state())
+    return _imported(identity.cassette, folder.path, script.report, entities, created=True)
 
 
 def default_name(script: Script) -> str:
@@ -157,8 +161,8 @@ class _Take:
             settle=self._run,
         )
 
-    def record(self) -> int:
-        """Play everything and publish; gives the number of recorded entities."""
+    def record(self) -> None:
+        """Play everything and publish."""
         request = StartRequest(
             scope_id=SCOPE,
             agent_target_id=self._target,
@@ -177,7 +181,6 @@ class _Take:
         except BaseException:
             self._recorder.cancel()
             raise
-        return _count_host(self._host)
 
     def close(self) -> None:
         """End the session and its database."""
@@ -287,17 +290,11 @@ class _Take:
         )
 
 
-def _count_host(host: Host) -> int:
-    sessions = host.sessions()
-    inner = sum(
-        len(host.turns(one.id)) + len(host.messages(one.id)) + len(host.interactions(one.id)) for one in sessions
-    )
+def count_entities(state: ReplayState) -> int:
+    """Sessions, Turns, messages and Interactions of a state."""
+    sessions = state.agent.sessions
+    inner = sum(len(one.turns or ()) + len(one.messages or ()) + len(one.interactions or ()) for one in sessions)
     return len(sessions) + inner
-
-
-def _count_state(data: bytes) -> int:
-    sessions = msgspec.json.decode(data)["agent"]["sessions"]
-    return len(sessions) + sum(len(one.get(name) or []) for one in sessions for name in _ENTITIES[1:])
 
 
 def _imported(cassette_id: str, path: Path, report: Report, entities: int, *, created: bool) -> ImportedTranscript:
