@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from cassettes.models import Cassette, ReviewLink, Upload
 
 
-class _ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable without a patch of Django
+class _ReadOnly(admin.ModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 

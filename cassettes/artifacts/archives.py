@@ -218,7 +218,8 @@ def export_archive(store: ArtifactStore, cassette_id: str, archive_format: str, 
         with gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as packed:
             _write_tar(files, cast(BinaryIO, packed))
     else:
-        with zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True).stream_writer(out, closefd=False) as packed:
+        compressor = zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True)
+        with compressor.stream_writer(out, closefd=False) as packed:
             _write_tar(files, cast(BinaryIO, packed))
 
 

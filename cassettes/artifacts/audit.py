@@ -170,7 +170,7 @@ def check_manifest(manifest: CassetteManifest, expected_id: str = "") -> None:
     check_id(manifest.id)
     if manifest.schema_version != POLICY.schema_version:
         raise CassetteRejected(
-            f"This is a Cassette of version {manifest.schema_version}; only version {POLICY.schema_version} is supported.",
+            f"This Cassette has version {manifest.schema_version}; only version {POLICY.schema_version} is supported.",
             code="manifest_schema_version",
             place=Place(file=_MANIFEST, path="$.schemaVersion"),
             expected=POLICY.schema_version,

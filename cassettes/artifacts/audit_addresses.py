@@ -86,10 +86,8 @@ def _resolves(kind: str, pointer: str, initial: ReplayState) -> bool:
         return True
     if kind == "goal":
         return session.goal is not None
-    items: Sequence[Any] = {
-        "turn": session.turns,
-        "interaction": session.interactions,
-    }.get(kind, session.messages)
+    by_kind: dict[str, Sequence[Any]] = {"turn": session.turns, "interaction": session.interactions}
+    items = by_kind.get(kind, session.messages)
     if places["item"] >= len(items):
         return False
     if kind == "tool-call":

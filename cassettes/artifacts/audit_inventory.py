@@ -165,4 +165,3 @@ def check_disk(
                 "blob_file_missing", "A blob has no file.", f"$.blobs[{index}].sha256", file=BLOB_MANIFEST_FILE
             )
     return digests
-

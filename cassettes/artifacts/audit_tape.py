@@ -76,9 +76,7 @@ def check_tape_manifest(manifest: TapeManifest) -> None:
         _check_connection(connection, f"$.connections[{index}]", ids, keys)
 
 
-def _check_connection(
-    connection: TapeConnection, path: str, ids: set[str], keys: set[tuple[str, str, int]]
-) -> None:
+def _check_connection(connection: TapeConnection, path: str, ids: set[str], keys: set[tuple[str, str, int]]) -> None:
     def refuse(code: str, message: str, member: str) -> CassetteRejected:
         return _rejected(code, message, MANIFEST_FILE, path=f"{path}.{member}")
 
@@ -177,7 +175,12 @@ class _Stream:
 
 def _finding(finding: Finding, line: int, kind: str) -> CassetteRejected:
     return _rejected(
-        f"tape_{finding.kind}", f"{_MESSAGES[finding.kind]} ({kind})", FRAMES_FILE, line=line, path=finding.path, hint=_HINT
+        f"tape_{finding.kind}",
+        f"{_MESSAGES[finding.kind]} ({kind})",
+        FRAMES_FILE,
+        line=line,
+        path=finding.path,
+        hint=_HINT,
     )
 
 
@@ -274,8 +277,7 @@ class TapeAudit:
             )
         self._report.frame_count = lines
         self._report.notes += [
-            f"provider/manifest.json: {name} differs from the frames"
-            for name in self._statistics.differences(manifest)
+            f"provider/manifest.json: {name} differs from the frames" for name in self._statistics.differences(manifest)
         ]
         limits = POLICY.limits
         if (manifest.limits.max_frame_bytes, manifest.limits.max_stored_bytes) != (

@@ -47,9 +47,9 @@ def _images(payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
         value = pending.pop()
         if isinstance(value, dict):
             attachment, mime_type = value.get("attachmentId"), value.get("mimeType")
-            if value.get("type") == "image" and isinstance(attachment, str) and attachment.strip():
-                if isinstance(mime_type, str) and mime_type in EXTENSIONS:
-                    yield attachment, mime_type
+            is_image = value.get("type") == "image" and isinstance(mime_type, str) and mime_type in EXTENSIONS
+            if is_image and isinstance(attachment, str) and attachment.strip():
+                yield attachment, str(mime_type)
             pending.extend(reversed(list(value.values())))
         elif isinstance(value, list):
             pending.extend(reversed(value))

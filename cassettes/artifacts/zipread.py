@@ -38,7 +38,7 @@ class ZipMember:
                     yield data
         except EOFError:
             raise refused("archive_truncated", "The archive ends in the middle of a member.", self.name) from None
-        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, struct.error):
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError, struct.error, ValueError):
             raise refused("archive_corrupt", "A member is damaged or lies about its size.", self.name) from None
         if read != self.size:
             raise refused("archive_size_mismatch", "A member has another size than it claims.", self.name)

@@ -70,7 +70,7 @@ def read_record(kind: type[T], value: Any, *, file: str, line: int = 0, path: st
         raise _wrong(path, "an object", value, file, line)
     folded: dict[str, Any] | None = None
     members: dict[str, Any] = {}
-    for name, wire, hint in _fields(kind):
+    for name, wire, hint in _fields(kind):  # type: ignore[arg-type]  # a class is hashable
         given = value.get(wire)
         if given is None and wire not in value:
             folded = folded if folded is not None else {key.lower(): one for key, one in value.items()}

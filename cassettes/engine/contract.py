@@ -1,4 +1,4 @@
-"""The contract of the engine: replayable effects, their stable fields, internal continuations (replay-runtime §2-§5)."""
+"""The contract of the engine: replayable effects, their stable fields, continuations (replay-runtime §2-§5)."""
 
 from __future__ import annotations
 

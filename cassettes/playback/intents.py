@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from cassettes.core.errors import Place, ReplayFailed
 from cassettes.core.manifest import ComposerDefaults
@@ -79,7 +79,7 @@ def _command_id(event: Rebased, intent: JsonObject, cassette_id: str, effects: E
         effects.bind(event.event.correlation_id, f"submit:cancel:{intent.get('clientSubmitId', '')}", sequence)
 
 
-def _is_time(value: object) -> Any:
+def _is_time(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

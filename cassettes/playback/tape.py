@@ -94,7 +94,7 @@ class TapeConnection:
         return head is None or head.kind == "outbound" or is_optional_probe(self._outbox[0], self._provider)
 
     def match(self) -> None:
-        """Decide the first send of the outbox (provider-tape §9). Raises `outbound_mismatch` or `outbound_after_end`."""
+        """Decide the first send of the outbox (provider-tape §9): `outbound_mismatch` or `outbound_after_end`."""
         live = self._outbox[0]
         head = self._head
         if head is None or head.kind != "outbound":
@@ -227,7 +227,7 @@ class ReplayTransport:
         return sum(one.consumed for one in self._started.values())
 
     def launch(self, launch: Launch, receiver: Receiver) -> TapeConnection:
-        """Hand out the recorded connection of (session, provider, launch ordinal); `launch_unregistered` without one."""
+        """Hand out the recorded connection of (session, provider, ordinal); `launch_unregistered` without one."""
         provider = registry.provider(launch.provider)
         counted = (launch.session_id, provider.id)
         self._launches[counted] = ordinal = self._launches.get(counted, 0) + 1

@@ -162,9 +162,10 @@ def _attachments(event: MessageEvent) -> ObservedFact | None:
     count = sum(1 for block in content if _is_attachment(block)) if isinstance(content, list) else 0
     if not count:
         return None
-    names = {"session_id": event.session_id, "turn_id": event.turn_id, "message_id": event.message_id}
-    message = Entity(kind="message", **names)
-    attachments = tuple(Entity(kind="attachment", ordinal=number + 1, **names) for number in range(count))
+    message = Entity(kind="message", session_id=event.session_id, turn_id=event.turn_id, message_id=event.message_id)
+    attachments = tuple(
+        msgspec.structs.replace(message, kind="attachment", ordinal=number + 1) for number in range(count)
+    )
     stable = _stable(attachmentCount=count, messageKind=event.kind, status=event.status)
     return ObservedFact(type="attachment.materialized", entities=(message, *attachments), stable=stable)
 

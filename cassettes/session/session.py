@@ -152,7 +152,8 @@ class AgentSession:
     def announce(self) -> None:
         """Tell the engine of everything that the host holds already (after a restore)."""
         for session in self.host.sessions():
-            rows = [session, *self.host.turns(session.id), *self.host.interactions(session.id)]
+            rows: list[SessionRow | TurnRow | InteractionRow] = [session, *self.host.turns(session.id)]
+            rows += self.host.interactions(session.id)
             for row in rows:
                 mutation = Mutation(entity="session", key=(), change="insert", value=row)
                 intent = _observation_intent(mutation)

@@ -65,8 +65,8 @@ def import_transcript(
 ) -> ImportedTranscript:
     """Record the session of a transcript file and publish it.
 
-    `name` is the display name (default: the title or the first prompt), `on_turn` hears of turns done and in all, `scratch` is where the
-    temporary database lies.
+    `name` is the display name (default: the title or the first prompt), `on_turn` hears of turns done and in all,
+    `scratch` is where the temporary database lies.
     Raises InputRejected for what is no transcript, RecordingError with the code of the step that failed; then nothing
     is left in the store.
     """

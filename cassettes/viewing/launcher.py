@@ -39,7 +39,7 @@ class Launcher:
         self._owner = 0
 
     def spawn(self, folder: Path) -> tuple[socket.socket, int]:
-        """Start a worker that may use `folder` (made by it, removed at its end): our end of its socket, its process id."""
+        """Start a worker that may use `folder` (made by it, removed at its end): our end of its socket, its pid."""
         ours, theirs = socket.socketpair()
         try:
             reply = self._ask({"folder": str(folder)}, [theirs.fileno()])
@@ -98,7 +98,7 @@ class Launcher:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(_REPLY_SECONDS)
         environment = {name: os.environ[name] for name in ("PATH", "LANG", "TZ", "TMPDIR") if name in os.environ}
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and module
             [sys.executable, "-m", "cassettes.worker.forkserver", str(theirs.fileno())],
             cwd=_PROJECT,
             env=environment,

@@ -13,7 +13,7 @@ from cassettes.management.importing import add_arguments, import_files
 class Command(BaseCommand):
     """Makes Cassettes of transcripts."""
 
-    help = "Record transcripts of Claude Code (projects/**/*.jsonl) or Codex (sessions/**/rollout-*.jsonl) as Cassettes."
+    help = "Record transcripts of Claude Code (projects/**/*.jsonl) or Codex (rollout-*.jsonl) as Cassettes."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_arguments(parser)

@@ -1,4 +1,7 @@
-"""The Codex app-server as a protocol state machine (provider-adapters §4). One process serves a root and its children."""
+"""The Codex app-server as a protocol state machine (provider-adapters §4).
+
+One process serves a root session and its children.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +99,8 @@ class CodexAdapter:
             if "id" in message:
                 return self._requests.receive(message["id"], method, body)
             return self._notifications.receive(method, body)
-        waiting = self._waiting.pop(message.get("id"), None) if isinstance(message.get("id"), int) else None
+        answered = message.get("id")
+        waiting = self._waiting.pop(answered, None) if isinstance(answered, int) else None
         return waiting(message) if waiting is not None else []
 
     def exited(self, exit_code: int, message: str) -> Steps:
