@@ -35,6 +35,12 @@ PAGE_SIZE = 50
 _START_MEMBERS = ("atMs", "checkpoint", "speed", "idleLimitMs", "mode", "paused")
 _MAX_START_BYTES = 4096
 _CHUNK = 1 << 18
+_REPORT_TABLES = (
+    ("unknown", "Not recognised"),
+    ("changed", "Changed"),
+    ("folded", "Known, but no part of the conversation"),
+    ("notes", "Worth knowing"),
+)
 _COLUMNS = (
     ("name", "Name"),
     ("provider", "Provider"),
@@ -169,7 +175,9 @@ def upload_job(request: HttpRequest, upload_id: str) -> HttpResponse:
     """What became of an upload."""
     job = uploads.get(upload_id)
     made = (job.result or {}).get("cassettes", [])
-    return render(request, "upload.html", {"job": job, "made": made})
+    report = (job.result or {}).get("report") or {}
+    tables = [(title, sorted((report.get(key) or {}).items())) for key, title in _REPORT_TABLES]
+    return render(request, "upload.html", {"job": job, "made": made, "report_tables": tables})
 
 
 # ------------------------------------------------------------------------------------------------- one Cassette

@@ -44,7 +44,8 @@ class Supervisor:
     def __init__(self, viewing_id: str, cassette_path: str, start: JsonObject, ended: Callable[[], None]) -> None:
         self.viewing_id = viewing_id
         self.state = "starting"
-        self.generation = 0
+        # Numbers grow over restarts of the server too: a viewer never takes an old number for a new generation.
+        self.generation = self._before_first = int(time.time() * 10)
         self._path = cassette_path
         self._start = start
         self._ended = ended
@@ -131,7 +132,7 @@ class Supervisor:
         self.generation += 1
         self._last_seq = 0
         self._reason = ""
-        await self._tell_state("starting" if self.generation == 1 else "restarting")
+        await self._tell_state("starting" if self.generation == self._before_first + 1 else "restarting")
         request = {
             "kind": "open",
             "viewingId": self.viewing_id,
