@@ -206,6 +206,8 @@ class Surface:
             if due is not None and (best is None or due < best[0]):
                 best = (due, connection)
         expiry = self.engine.next_expiry()
+        if self._all_played():
+            return None  # deadlines that are still open in the engine change nothing recorded any more
         if expiry is not None and (best is None or expiry - self.base_ms < best[0]):
             best = (float(expiry - self.base_ms), "engine")
         due = self.activity.due()
@@ -258,10 +260,13 @@ class Surface:
     def _nothing_left(self) -> bool:
         """No item can come any more: the end, or a failure that says what is missing."""
         self._reconcile()
-        if self.target is None and self.activity.done and self.transport.drained():
+        if self._all_played():
             self._verify()
             return True
         raise self._stall()
+
+    def _all_played(self) -> bool:
+        return self.target is None and self.activity.done and self.transport.drained()
 
     def _stall(self) -> ReplayFailed:
         failure = self.transport.missing_send()

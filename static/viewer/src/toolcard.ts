@@ -65,7 +65,7 @@ function iconOf(payload: JsonObject): string {
 }
 
 const NAMES: Record<string, string> = {
-  shell: "Shell", apply_patch: "Edit", AskUserQuestion: "Question", ExitPlanMode: "Plan", TodoWrite: "Tasks",
+  shell: "Shell", apply_patch: "Edit", AskUserQuestion: "Question", ExitPlanMode: "Plan", TodoWrite: "Tasks", update_todo: "Tasks", view_image: "Image",
   WebSearch: "Web search", WebFetch: "Fetch", update_plan: "Plan",
 };
 
@@ -153,7 +153,8 @@ function outputParts(payload: JsonObject, hasDiff: boolean): HTMLElement[] {
   const parts: HTMLElement[] = [];
   const isAnswered = asList(asObject(payload["input"])["questions"]).length > 0;
   if (text && !isAnswered && !(hasDiff && !error)) parts.push(outputBlock(withoutTokens(text)));
-  if (error && !text.includes(error)) parts.push(h("p", { class: "tool-error" }, withoutTokens(error)));
+  const says = typeof output["exitCode"] === "number" && text !== "" && error.endsWith(" failed"); // the output says more
+  if (error && !says && !text.includes(error)) parts.push(h("p", { class: "tool-error" }, withoutTokens(error)));
   return parts;
 }
 

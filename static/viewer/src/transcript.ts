@@ -24,7 +24,9 @@ export class Transcript {
   private items = new Map<string, HTMLElement>();
   private children = new Map<string, HTMLElement>(); // place of a child session's Turns, by session id
   private due = new Set<string>();
+  private lastTop = 0;
   private readonly chip: HTMLButtonElement;
+  private readonly growth = new ResizeObserver(() => this.following && this.toEnd());
 
   constructor(
     private readonly scroller: HTMLElement,
@@ -35,6 +37,7 @@ export class Transcript {
     this.chip = h("button", { type: "button", class: "follow", hidden: true }, icon("down"), "Back to playback");
     this.chip.addEventListener("click", () => this.follow());
     scroller.append(this.content, this.chip);
+    this.growth.observe(this.content);
     scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
   }
 
@@ -46,6 +49,8 @@ export class Transcript {
     this.stale.classList.add("stale");
     this.content = h("div", { class: "transcript", hidden: true });
     this.stale.after(this.content);
+    this.growth.disconnect();
+    this.growth.observe(this.content);
     this.turns.clear();
     this.items.clear();
     this.children.clear();
@@ -126,14 +131,19 @@ export class Transcript {
     element.classList.add("flash");
   }
 
+  /** Only a move upwards ends following: what grows below, or turns out taller than expected, is no wish. */
   private scrolled(): void {
-    const left = this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight;
-    this.following = left < NEAR_END_PX;
+    const top = this.scroller.scrollTop;
+    const left = this.scroller.scrollHeight - top - this.scroller.clientHeight;
+    if (left < NEAR_END_PX) this.following = true;
+    else if (top < this.lastTop - 3) this.following = false;
+    this.lastTop = top;
     this.chip.hidden = this.following;
   }
 
   private toEnd(): void {
     this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.lastTop = this.scroller.scrollTop;
   }
 
   // ---------------------------------------------------------------- Turns
