@@ -222,7 +222,8 @@ class Presentation:
             self.mode = _one_of(start, "mode", ("automatic", "manual"))
         if start.get("checkpoint") is not None or start.get("atMs") is not None:
             self._seek({key: start[key] for key in ("checkpoint", "atMs") if start.get(key) is not None})
-        self.clock.paused = bool(start.get("paused"))
+        # Who asks for a checkpoint stays there.
+        self.clock.paused = bool(start.get("paused")) or self._seek_checkpoint is not None
 
     # ------------------------------------------------------------------ events
 
