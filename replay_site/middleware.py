@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
@@ -52,6 +53,7 @@ class OpenHouse:
             if not _from_here(request):
                 return HttpResponse("This server is open to its own machine only.", "text/plain", 403)
             request.user = cast(User, SimpleLazyObject(local_admin))
+            request.auser = sync_to_async(local_admin)  # async views ask for the person this way
         return self._get_response(request)
 
 

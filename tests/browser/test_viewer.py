@@ -44,7 +44,7 @@ def test_the_transcript_shows_prompts_answers_commands_and_diffs(page: Page, sit
     stream = page.locator(".stream")
     expect(stream.locator(".prompt").first).to_have_text("The tests fail. Find out why and fix it.")
     expect(stream.locator(".tool", has_text="cat calc.py").first).to_contain_text("exit 0")
-    expect(stream.locator(".tool-failed").first).to_contain_text("exit 1")
+    expect(stream.locator(".tool-failed", has_text="touch ").first).to_contain_text("exit 1")
     expect(stream.locator(".diff .line.remove").first).to_contain_text("return a - b")
     expect(stream.locator(".diff .line.add").first).to_contain_text("return a + b")
     expect(stream.locator(".answer li").first).to_have_text("2 tests pass")  # Markdown, not its source

@@ -10,7 +10,7 @@ export interface DiffLine {
 }
 
 const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)$/;
-const HEADER = /^(?:diff --git |index |--- |\+\+\+ |new file |deleted file |old mode |new mode |similarity |rename )/;
+const HEADER = /^(?:\*\*\* |@@$|diff --git |index |--- |\+\+\+ |new file |deleted file |old mode |new mode |similarity |rename )/;
 
 export function parseDiff(diff: string): DiffLine[] {
   const lines: DiffLine[] = [];
