@@ -76,7 +76,12 @@ def measure(title: str, units: Callable[[], Iterator[list[AgentEvent]]]) -> None
     print(f"{title:28} {len(batches) / seconds:10,.0f} units/s")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Measure all kinds of units."""
     measure("text deltas", lambda: text(long=False))
     measure("one message of 2.4 MB", lambda: text(long=True))
     measure("tool calls with live output", calls)
+
+
+if __name__ == "__main__":
+    main()
