@@ -5,7 +5,7 @@ PY := .venv/bin/python
 PORT ?= 8000
 export REPRISE_HOME ?= $(CURDIR)/var
 
-.PHONY: setup run test bench lint lock demo clean
+.PHONY: setup run test bench lint lock clean
 
 setup:  ## .venv, pinned requirements, Node, the built viewer
 	@PYTHON="$(PYTHON)" .ci/setup requirements.txt

@@ -146,17 +146,20 @@ class ArtifactStore:
                 if not path.name.startswith(".") and (path / FILES.cassette_manifest.path).is_file():
                     yield path.name
 
+    def holds(self, cassette_id: str) -> bool:
+        """Whether a Cassette with this id is published."""
+        return (self.cassettes / check_id(cassette_id) / FILES.cassette_manifest.path).is_file()
+
     def folder(self, cassette_id: str) -> CassetteFolder:
         """A published Cassette as it lies there, unverified. Raises `CassetteRejected` (`cassette_not_found`)."""
-        path = self.cassettes / check_id(cassette_id)
-        if not (path / FILES.cassette_manifest.path).is_file():
+        if not self.holds(cassette_id):
             raise CassetteRejected(
                 "There is no Cassette with this id.",
                 code="cassette_not_found",
                 found=cassette_id,
                 hint="It may have been deleted; import it again.",
             )
-        return CassetteFolder(path)
+        return CassetteFolder(self.cassettes / cassette_id)
 
     def resolve(self, cassette_id: str, manifest_sha256: str = "") -> CassetteFolder:
         """A published Cassette after complete verification (§13.4), also against an expected manifest hash."""

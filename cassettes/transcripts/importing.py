@@ -75,24 +75,29 @@ def import_transcript(
     if provider is None:
         raise InputRejected("No adapter for this agent.", code="provider_unsupported", place=Place(file=path.name))
     identity = _Identity(path, script)
-    if identity.cassette in set(store.ids()):
-        folder = store.resolve(identity.cassette)
-        entities = count_entities(folder.expected_state())
-        return _imported(identity.cassette, folder.path, script.report, entities, created=False)
-    with tempfile.TemporaryDirectory(prefix="reprise-import-", dir=scratch) as folder_name:
-        take = _Take(script, provider.target, identity, store, Path(folder_name), name, on_turn)
-        try:
-            take.record()
-        finally:
-            take.close()
-    folder = store.folder(identity.cassette)
-    entities = count_entities(folder.expected_state())
-    return _imported(identity.cassette, folder.path, script.report, entities, created=True)
+    created = not store.holds(identity.cassette)
+    if created:
+        with tempfile.TemporaryDirectory(prefix="reprise-import-", dir=scratch) as folder_name:
+            take = _Take(script, provider.target, identity, store, Path(folder_name), name, on_turn)
+            try:
+                take.record()
+            finally:
+                take.close()
+    # What was just published was verified on its way; what was there before may have been damaged since.
+    folder = store.folder(identity.cassette) if created else store.resolve(identity.cassette)
+    return ImportedTranscript(
+        cassette_id=identity.cassette,
+        path=folder.path,
+        report=script.report,
+        records=script.report.records,
+        entities=count_entities(folder.expected_state()),
+        created=created,
+    )
 
 
 def default_name(script: Script) -> str:
     """The title of the session, else the first line of its first prompt, else its id."""
-    candidates = [script.title, *(turn.display or turn.text for turn in script.turns[:3]), script.session_id, "Session"]
+    candidates = [script.title, *(turn.display or turn.text for turn in script.turns[:3]), script.session_id]
     for text in candidates:
         line = " ".join(text.split())
         line = "".join(char for char in line if char.isprintable())
@@ -295,9 +300,3 @@ def count_entities(state: ReplayState) -> int:
     sessions = state.agent.sessions
     inner = sum(len(one.turns or ()) + len(one.messages or ()) + len(one.interactions or ()) for one in sessions)
     return len(sessions) + inner
-
-
-def _imported(cassette_id: str, path: Path, report: Report, entities: int, *, created: bool) -> ImportedTranscript:
-    return ImportedTranscript(
-        cassette_id=cassette_id, path=path, report=report, records=report.records, entities=entities, created=created
-    )

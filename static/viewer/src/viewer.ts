@@ -207,7 +207,7 @@ class Viewer implements Listener {
   }
 
   private toTurn(atMs: number, turn: number): void {
-    if (atMs <= this.elapsed && this.transcript) this.transcript.showTurn(turn);
+    if (atMs <= this.elapsed) this.transcript.showTurn(turn);
     else this.seek(atMs);
   }
 
