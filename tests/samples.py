@@ -27,7 +27,7 @@ CODEX = "codex-rollout-coding"
 
 def transcripts() -> list[Path]:
     """Every transcript that was made for the project."""
-    return sorted(PROVIDERS.glob("*.jsonl"))
+    return sorted(PROVIDERS.rglob("*.jsonl"))
 
 
 @cache

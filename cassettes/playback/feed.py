@@ -28,6 +28,7 @@ class Feed:
         self._grown: dict[_Key, list[str]] = {}
         self._told: set[_Key] = set()  # messages whose whole row the viewer has
         self._queued: set[str] = set()
+        self.commits = 0  # that changed something in the transcript
 
     def take(self) -> list[JsonObject]:
         """Events since the last call."""
@@ -57,6 +58,7 @@ class Feed:
         """Everything visible comes with the commits."""
 
     def on_commit(self, commit: Commit) -> None:
+        self.commits += any(not isinstance(mutation.value, SessionRow) for mutation in commit.mutations)
         for mutation in commit.mutations:
             self._note(mutation)
 

@@ -38,6 +38,8 @@ class Presentation:
         self._index = TapeIndex(cassette_path / "provider" / "frames.jsonl", self.surface.plan, self.surface.events)
         self._seek_time: float | None = None
         self._seek_checkpoint: int | None = None
+        self._seek_moment: int | None = None
+        self._moments = 0  # steps so far that changed something a viewer sees
         self._landed = 0
         self._opened = False
         self._told_end = False
@@ -69,6 +71,8 @@ class Presentation:
             self._seek_to_checkpoint(min(self._landed, len(self.surface.plan.checkpoints) - 1))
         elif command == "seek":
             self._seek(message)
+        elif command == "step":
+            self._step_on()
         else:
             raise InputRejected(f"{command!r} is no control", code="control_invalid")
 
@@ -87,11 +91,14 @@ class Presentation:
             to = max(0.0, _number(message, "atMs"))
             back = to < self._playback_event()["elapsedMs"]
             target = {"atMs": to}
+        elif command == "step":
+            back = _one_of(message, "to", ("next", "previous")) == "previous"
+            target = {"moment": max(0, self._moments - 1)}
         else:
             back = command == "restart"
         if not back:
             return None
-        paused = self.clock.paused and command != "restart" and not self.surface.finished
+        paused = command == "step" or (self.clock.paused and command != "restart" and not self.surface.finished)
         settings = {"speed": self.clock.speed, "idleLimitMs": self.idle_limit, "mode": self.mode}
         return {**settings, **target, "paused": paused}
 
@@ -116,7 +123,7 @@ class Presentation:
             if self.surface.failure is not None:
                 events.append({"type": "failed", "error": self.surface.failure.as_dict()})
         playback = self._playback_event()
-        due = wall_ms - self._told_at >= _PLAYBACK_EVERY_MS
+        due = playback["paused"] or wall_ms - self._told_at >= _PLAYBACK_EVERY_MS
         if _state(playback) != _state(self._told_playback) or (due and playback != self._told_playback):
             self._told_playback = playback
             self._told_at = wall_ms
@@ -146,21 +153,27 @@ class Presentation:
 
     @property
     def _seeking(self) -> bool:
-        return self._seek_time is not None or self._seek_checkpoint is not None
+        return (self._seek_time, self._seek_checkpoint, self._seek_moment) != (None, None, None)
 
     def _one_step(self) -> bool:
         """One item of the Surface, if playback has come to it."""
         surface = self.surface
         if surface.finished:
             return False
+        if self._seek_moment is not None:
+            moved = self._moments < self._seek_moment and self._step()
+            if not moved or self._moments >= self._seek_moment:
+                self._stop_seeking()
+                self.clock.jump(surface.time)
+            return moved
         if self._seek_checkpoint is not None:
-            moved = surface.step()
+            moved = self._step()
             if self._landed_count() > self._seek_checkpoint:
                 self._stop_seeking()
                 self.clock.jump(surface.time)
             return moved
         if self._seek_time is not None:
-            if surface.step(self._seek_time):
+            if self._step(self._seek_time):
                 return True
             self.clock.jump(self._seek_time)
             self._stop_seeking()
@@ -168,15 +181,21 @@ class Presentation:
         if self.clock.paused:
             return False
         if not self.clock.speed:
-            moved = surface.step()
+            moved = self._step()
             self.clock.jump(surface.time)
         else:
             due = surface.next_due()
             if due is not None:
                 self._skip_idle(due)
-            moved = surface.step(self.clock.elapsed)
+            moved = self._step(self.clock.elapsed)
         if moved and self.mode == "manual" and self._landed_count() > self._landed:
             self.clock.paused = True
+        return moved
+
+    def _step(self, until: float = math.inf) -> bool:
+        before = self._feed.commits
+        moved = self.surface.step(until)
+        self._moments += self._feed.commits > before
         return moved
 
     def _skip_idle(self, due: float) -> float:
@@ -193,6 +212,7 @@ class Presentation:
     def _stop_seeking(self) -> None:
         self._seek_time = None
         self._seek_checkpoint = None
+        self._seek_moment = None
 
     def _seek(self, message: JsonObject) -> None:
         if "checkpoint" in message:
@@ -205,6 +225,13 @@ class Presentation:
             if to > self.clock.elapsed:
                 self._stop_seeking()
                 self._seek_time = to
+
+    def _step_on(self) -> None:
+        """To the next moment that changes something a viewer sees, and stay there."""
+        if not self.surface.finished:
+            self._stop_seeking()
+            self._seek_moment = self._moments + 1
+            self.clock.paused = True
 
     def _seek_to_checkpoint(self, index: int) -> None:
         """Fast-forward to a checkpoint and stay there. One that was passed is no move: backward is a new worker."""
@@ -222,6 +249,8 @@ class Presentation:
             self.mode = _one_of(start, "mode", ("automatic", "manual"))
         if start.get("checkpoint") is not None or start.get("atMs") is not None:
             self._seek({key: start[key] for key in ("checkpoint", "atMs") if start.get(key) is not None})
+        if start.get("moment") is not None:
+            self._seek_moment = int(_number(start, "moment"))
         # Who asks for a checkpoint stays there.
         self.clock.paused = bool(start.get("paused")) or self._seek_checkpoint is not None
 

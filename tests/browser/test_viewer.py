@@ -173,3 +173,41 @@ def test_nothing_sticks_out_of_the_page(width: int, scheme: str, page: Page, sit
     if width == 390:
         page.get_by_role("button", name="Details").click()
         expect(page.locator(".verdict[data-verdict=equal]")).to_be_visible()
+
+
+def test_single_events_go_back_and_forth(page: Page, site: Server) -> None:
+    open_cassette(page, site, CODEX, "?t=0:02")
+    expect(page.get_by_role("button", name="Play (Space)")).to_be_visible(timeout=LONG_MS)
+    items = page.locator(".transcript:not(.stale) .item")
+    expect(items.first).to_be_visible(timeout=LONG_MS)
+    before = items.all_inner_texts()
+    for _ in range(3):
+        page.keyboard.press(".")
+    expect(page.locator(".stream")).not_to_have_text("\n".join(before))
+    page.wait_for_function("before => [...document.querySelectorAll('.item')].length >= before", arg=len(before))
+    page.keyboard.press("Home")
+    page.keyboard.press("Space")
+    wait_for_phase(page, "replaying")
+
+
+def test_what_is_looked_for_is_found_and_stepped_through(page: Page, site: Server) -> None:
+    open_cassette(page, site, CODEX, "?speed=64")
+    wait_for_end(page)
+    page.keyboard.press("/")
+    box = page.get_by_role("searchbox", name="Find in this session")
+    expect(box).to_be_focused()
+    box.fill("RETURN A - B")
+    expect(page.locator(".find .count")).to_have_text(re.compile(r"\d+ hits?"))
+    box.press("Enter")
+    expect(page.locator(".find .count")).to_have_text(re.compile(r"1 of \d+"))
+    box.press("Escape")
+    expect(box).to_be_hidden()
+
+
+def test_d_shows_the_last_change_to_a_file(page: Page, site: Server) -> None:
+    open_cassette(page, site, CODEX, "?speed=64")
+    wait_for_end(page)
+    page.keyboard.press("m")  # everything folded
+    expect(page.locator(".diff").last).to_be_hidden()
+    page.keyboard.press("d")
+    expect(page.locator(".diff").last).to_be_in_viewport()

@@ -42,7 +42,7 @@ def check_order(script: Script) -> None:
         now = turn.ended
 
 
-@pytest.mark.parametrize("path", sorted(CAPTURED.glob("*.jsonl")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(CAPTURED.rglob("*.jsonl")), ids=lambda path: path.stem)
 def test_every_capture_is_read(path: Path) -> None:
     script = read_transcript(path)
     check_order(script)
@@ -119,8 +119,7 @@ def test_captured_compaction_by_hand(name: str) -> None:
 
 
 def test_captured_claude_subagents() -> None:
-    files = [CAPTURED / f"claude-transcript-subagent-agent-{number}.jsonl" for number in (1, 2, 3)]
-    script = read_claude(CAPTURED / "claude-transcript-subagent.jsonl", children=files)
+    script = read_claude(CAPTURED / "claude-transcript-subagent.jsonl")
     check_order(script)
     starts = [step for turn in script.turns for step in turn.steps if isinstance(step, ChildStart)]
     assert [start.prompt[:8] for start in starts] == ["HELPER-1", "HELPER-2", "HELPER-3"]
@@ -132,8 +131,7 @@ def test_captured_claude_subagents() -> None:
 
 
 def test_captured_codex_children() -> None:
-    files = [CAPTURED / f"codex-rollout-subagent-child-{number}.jsonl" for number in (1, 2)]
-    script = read_codex(CAPTURED / "codex-rollout-subagent.jsonl", children=files)
+    script = read_codex(CAPTURED / "codex-sessions/rollout-subagent.jsonl")
     check_order(script)
     steps = script.turns[0].steps
     assert sum(isinstance(step, ChildStart) for step in steps) == sum(isinstance(step, ChildEnd) for step in steps) == 2

@@ -21,7 +21,7 @@ _DEMO = (
     ("codex-rollout-coding", "Codex: a small coding task"),
     ("codex-rollout-approvals", "Codex: commands that needed approval"),
     ("codex-rollout-interrupt", "Codex: interrupted by the person"),
-    ("codex-rollout-subagent", "Codex: work given to subagents"),
+    ("codex-sessions/rollout-subagent", "Codex: work given to subagents"),
 )
 
 

@@ -4,7 +4,7 @@ import { h, icon } from "./dom";
 import { markdown } from "./markdown";
 import { asList, asObject, asText } from "./model";
 import type { InteractionRow, JsonObject, MessageRow } from "./protocol";
-import { firstLine, withoutTokens } from "./text";
+import { firstLine, taskText, withoutTokens } from "./text";
 import { toolCard } from "./toolcard";
 
 const IMAGE_TYPES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
@@ -62,7 +62,7 @@ function reasoning(row: MessageRow, open: boolean): HTMLElement {
 function notice(row: MessageRow): HTMLElement {
   const payload = row.payload;
   const title = asText(payload["title"]) || asText(payload["noticeKind"]) || "Notice";
-  const detail = asText(payload["detail"]) || asText(payload["text"]);
+  const detail = taskText(asText(payload["detail"]) || asText(payload["text"]));
   const isBad = /error|fail|limit|denied/i.test(`${title} ${asText(payload["severity"])}`);
   return h(
     "div",

@@ -16,6 +16,7 @@ export class Panel {
   private readonly list = h("ol", { class: "checkpoints" });
   private readonly sum = h("span", { class: "count" });
   private marks: HTMLElement[] = [];
+  private told = ""; // what the verification part shows; it is a live region, so it changes only with its content
 
   constructor(private readonly jump: (index: number) => void) {
     this.element.append(
@@ -72,13 +73,16 @@ export class Panel {
 
   drawVerification(result: Verification | null, failure: ReplayError | null, playback: Playback | null): void {
     const kind = failure !== null ? "failed" : (result?.verdict ?? "open");
+    const paused = playback?.paused === true && playback.phase !== "complete";
+    const phase = playback === null ? "Starting" : (PHASES[playback.phase] ?? playback.phase);
+    const told = kind === "open" ? (paused ? "Paused" : phase) : kind;
+    if (told === this.told) return;
+    this.told = told;
     this.verdict.dataset["verdict"] = kind;
     if (result === null && failure === null) {
-      const phase = playback === null ? "Starting" : (PHASES[playback.phase] ?? playback.phase);
-      const paused = playback?.paused === true && playback.phase !== "complete";
       this.verdict.replaceChildren(
         h("h2", {}, "Verification"),
-        h("p", { class: "verdict-word" }, h("span", { class: "status status-running" }, paused ? "Paused" : phase)),
+        h("p", { class: "verdict-word" }, h("span", { class: "status status-running" }, told)),
         h("p", { class: "hint" }, "Every step is checked against the Cassette; the verdict comes at the end."),
       );
       return;

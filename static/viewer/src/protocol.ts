@@ -175,5 +175,6 @@ export type Control =
   | { command: "speed"; value: number }
   | { command: "idle-limit"; ms: number | null }
   | { command: "mode"; value: "automatic" | "manual" }
+  | { command: "step"; to: "next" | "previous" }
   | { command: "seek"; atMs: number }
   | { command: "seek"; checkpoint: number };

@@ -151,7 +151,7 @@ for (const time of document.querySelectorAll<HTMLTimeElement>("time[datetime]"))
 }
 
 document.addEventListener("keydown", (event) => {
-  const search = document.querySelector<HTMLInputElement>("input[type=search]");
+  const search = document.querySelector<HTMLInputElement>(".search input[type=search]");
   if (event.key === "/" && search !== null && !(event.target instanceof HTMLInputElement)) {
     event.preventDefault();
     search.focus();

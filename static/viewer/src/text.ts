@@ -52,3 +52,10 @@ export function checkpointLabel(kind: string): string {
   const words = kind.replace(/[._-]/g, " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
+
+/** The notification of a background task is made for a model; people get its summary and its result. */
+export function taskText(text: string): string {
+  if (!text.startsWith("<task-notification>")) return text;
+  const parts = ["summary", "result"].map((name) => new RegExp(`<${name}>([^]*?)</${name}>`).exec(text)?.[1]?.trim() ?? "");
+  return parts.filter(Boolean).join(": ") || text;
+}

@@ -1,7 +1,8 @@
-/** Light or dark as this person chose; runs before anything is drawn. */
+/** Light or dark as this person chose, or as their system says; runs before anything is drawn. */
 
 const STORE = "reprise.theme";
 const order = ["auto", "light", "dark"];
+const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
 
 function chosen(): string {
   try {
@@ -12,11 +13,12 @@ function chosen(): string {
 }
 
 function set(theme: string): void {
-  if (theme === "auto") document.documentElement.removeAttribute("data-theme");
-  else document.documentElement.setAttribute("data-theme", theme);
+  const meant = theme === "auto" ? (systemIsDark.matches ? "dark" : "light") : theme;
+  document.documentElement.setAttribute("data-theme", meant);
 }
 
 set(chosen());
+systemIsDark.addEventListener("change", () => set(chosen()));
 document.addEventListener("DOMContentLoaded", () => {
   const button = document.querySelector<HTMLButtonElement>("[data-theme-switch]");
   if (button === null) return;

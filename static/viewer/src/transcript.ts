@@ -110,6 +110,12 @@ export class Transcript {
     return true;
   }
 
+  /** Show the last element that matches, unfolded. */
+  showLast(selector: string): void {
+    const found = [...this.content.querySelectorAll<HTMLElement>(selector)].at(-1);
+    if (found !== undefined) this.show(found);
+  }
+
   showTurn(seq: number): void {
     const view = this.content.querySelector<HTMLElement>(`[data-turn="${seq}"]`);
     if (view !== null) this.show(view);
@@ -121,7 +127,9 @@ export class Transcript {
     this.chip.hidden = true;
   }
 
-  private show(element: HTMLElement): void {
+  /** Unfold what hides an element, and scroll to it. */
+  show(element: HTMLElement): void {
+    for (let fold = element.closest("details"); fold !== null; fold = fold.parentElement?.closest("details") ?? null) fold.open = true;
     this.following = false;
     this.chip.hidden = false;
     const offset = element.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top;

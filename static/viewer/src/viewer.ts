@@ -3,6 +3,7 @@
 import { Connection, type Listener } from "./connection";
 import { Controls, SPEEDS } from "./controls";
 import { copy, h, icon } from "./dom";
+import { Find } from "./find";
 import { helpDialog, listen } from "./keys";
 import { Model } from "./model";
 import { Outline } from "./outline";
@@ -22,6 +23,7 @@ class Viewer implements Listener {
   private readonly outline = new Outline((atMs, turn) => this.toTurn(atMs, turn));
   private readonly panel = new Panel((index) => this.send({ command: "seek", checkpoint: index }));
   private readonly controls: Controls;
+  private readonly find: Find;
   private readonly connection: Connection;
   private readonly banner: HTMLElement;
   private readonly help = helpDialog();
@@ -46,11 +48,12 @@ class Viewer implements Listener {
       copyLink: () => void this.copyLink(),
       help: () => this.help.showModal(),
     });
+    this.find = new Find(stream, (element) => this.transcript.show(element));
     part(root, ".outline").append(this.outline.element);
     part(root, ".details").append(this.panel.element, this.viewers);
     stream.append(this.endCard);
     part(root, ".player").append(this.timeline.element, this.controls.element);
-    root.append(this.help);
+    root.append(this.find.element, this.help);
     this.panel.reset();
     this.drawers();
     listen(this.actions());
@@ -268,6 +271,8 @@ class Viewer implements Listener {
       forward10: () => this.by(10_000),
       previousCheckpoint: () => this.previousCheckpoint(),
       nextCheckpoint: () => this.send({ command: "next-checkpoint" }),
+      previousEvent: () => this.send({ command: "step", to: "previous" }),
+      nextEvent: () => this.send({ command: "step", to: "next" }),
       previousTurn: () => this.turn(-1),
       nextTurn: () => this.turn(1),
       restart: () => this.send({ command: "restart" }),
@@ -280,6 +285,9 @@ class Viewer implements Listener {
       previousApproval: () => void this.transcript.step(".interaction, .question, .plan", false),
       nextError: () => void this.transcript.step(".tool-failed, .turn-error, .notice-bad", true),
       previousError: () => void this.transcript.step(".tool-failed, .turn-error, .notice-bad", false),
+      diff: () => this.transcript.showLast(".diff"),
+      find: () => this.find.open(),
+      theatre: () => void this.root.classList.toggle("theatre"),
       fold: () => this.transcript.fold((this.unfolded = !this.unfolded)),
       copyLink: () => void this.copyLink(),
       fullScreen: () => void (document.fullscreenElement ? document.exitFullscreen() : this.root.requestFullscreen()),

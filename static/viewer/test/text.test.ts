@@ -1,13 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { ansi } from "../src/ansi";
 import { counts, parseDiff, wholeText } from "../src/diff";
-import { checkpointLabel, clock, parseTime, shownPath, span, withoutTokens } from "../src/text";
+import { checkpointLabel, clock, parseTime, shownPath, span, taskText, withoutTokens } from "../src/text";
 
 describe("paths and times", () => {
   it("shows paths as the person knew them", () => {
     expect(shownPath("${REPLAY_CWD}/src/a.py")).toBe("src/a.py");
     expect(shownPath("${REPLAY_OUTSIDE}/etc/hosts")).toBe("/etc/hosts");
     expect(withoutTokens("cat ${REPLAY_CWD}/a ${REPLAY_CWD}")).toBe("cat a .");
+  });
+
+  it("says of a background task what matters to people", () => {
+    const told = "<task-notification> <task-id>a</task-id> <summary>Check finished</summary> <result>All is well.</result></task-notification>";
+    expect(taskText(told)).toBe("Check finished: All is well.");
+    expect(taskText("plain")).toBe("plain");
   });
 
   it("writes and reads times", () => {
