@@ -84,16 +84,25 @@ class _Audit:
         blobs = folder.blobs()
         check_blobs(blobs)
         check_inventory(manifest, blobs)
-        digests = check_disk(folder.path, manifest, blobs, self._ignored)
+        digest = check_disk(folder.path, manifest, blobs, self._ignored)
+        try:
+            self._parts(report)
+        finally:
+            if digest is not None:
+                digest.check()
+        return report
+
+    def _parts(self, report: StaticReport) -> None:
+        """What the files say, in the order of the spec."""
+        folder, manifest = self._folder, report.manifest
         events = self._activity(report)
         plan = folder.plan()
-        tape = self._tape(report, digests.get(FILES.provider_frames.path, ""))
+        tape = self._tape(report)
         check_plan(plan, [one.connection_id for one in tape.manifest.connections], events)
         self._plan_hardening(report, plan)
         initial, expected = self._states(manifest)
         check_addresses(plan, events, tape, initial)
         report.turn_count = sum(len(session.turns) for session in expected.agent.sessions)
-        return report
 
     # ------------------------------------------------------------------------------------------ parts
     def _activity(self, report: StaticReport) -> list[ActivityEvent]:
@@ -108,10 +117,12 @@ class _Audit:
         report.activity_duration_ms = events[-1].occurred_at_unix_ms - events[0].occurred_at_unix_ms
         return events
 
-    def _tape(self, report: StaticReport, frames_sha256: str) -> TapeReport:
+    def _tape(self, report: StaticReport) -> TapeReport:
         manifest = self._folder.tape_manifest()
         check_tape_manifest(manifest)
-        tape = TapeAudit(self._folder, manifest).run(frames_sha256=frames_sha256)
+        # The bytes on disk have the digest of the inventory, or the audit ends with that.
+        on_disk = next(file.sha256.lower() for file in report.manifest.files if file.path == FILES.provider_frames.path)
+        tape = TapeAudit(self._folder, manifest).run(frames_sha256=on_disk)
         report.frame_count = tape.frame_count
         report.connection_count = len(manifest.connections)
         report.tape_duration_ms = tape.duration_ms

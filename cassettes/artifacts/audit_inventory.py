@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cassettes.artifacts.files import sha256_of, walk_files
 from cassettes.core.blobs import BLOB_MANIFEST_FILE, BlobManifest, check_entry, is_digest
 from cassettes.core.errors import CassetteRejected, Place
-from cassettes.core.manifest import MANIFEST_FILE, CassetteManifest
+from cassettes.core.manifest import MANIFEST_FILE, CassetteManifest, InventoryFile
 from cassettes.core.policy import BLOB_FOLDER, BLOB_ROLE, POLICY, PolicyFile
 
 _LIMITS = POLICY.limits
 _FRAMES = POLICY.files.provider_frames.path
+_LARGE = 1 << 23  # bytes of a file from which on hashing it beside the audit pays
 _INITIAL = POLICY.files.initial_state.path
 
 
@@ -120,12 +122,27 @@ def _check_required(manifest: CassetteManifest, allowed: dict[str, PolicyFile], 
         raise _refuse("manifest_mode", "The mode is unknown.", "$.mode", found=manifest.mode)
 
 
+class DigestWatch:
+    """The digest of a large file, computed beside the audit; `check` must be called before the audit's own verdict."""
+
+    def __init__(self, path: Path, file: InventoryFile) -> None:
+        self._pool = ThreadPoolExecutor(1)
+        self._digest = self._pool.submit(sha256_of, path)
+        self._file = file
+
+    def check(self) -> None:
+        """Wait for the digest, and compare it. `disk_file_mismatch` comes before whatever the audit found."""
+        with self._pool:
+            _check_digest(self._file.path, self._file, self._digest.result())
+
+
 def check_disk(
     root: Path, manifest: CassetteManifest, blobs: BlobManifest, ignored_folders: Collection[str] = ()
-) -> dict[str, str]:
-    """The folder against the inventory (§5.2); gives the digest of every file."""
+) -> DigestWatch | None:
+    """The folder against the inventory (§5.2). The digest of a large tape comes later: see `DigestWatch`."""
     inventory = {file.path: file for file in manifest.files}
-    digests: dict[str, str] = {}
+    found: set[str] = set()
+    watch: tuple[Path, InventoryFile] | None = None
     total = 0
     for name, path, size in walk_files(root, ignored_folders):
         if name == MANIFEST_FILE:
@@ -141,27 +158,33 @@ def check_disk(
                 expected=file.size_bytes,
                 found=size,
             )
-        digest = sha256_of(path)
-        if digest != file.sha256.lower():
-            raise _refuse(
-                "disk_file_mismatch",
-                "A file has another content than the inventory says.",
-                file=name,
-                expected=file.sha256,
-                found=digest,
-            )
-        if name.startswith(BLOB_FOLDER) and digest != name.removeprefix(BLOB_FOLDER):
-            raise _refuse("blob_content_mismatch", "A blob does not have the content of its name.", file=name)
-        digests[name] = digest
+        if name == _FRAMES and size > _LARGE:
+            watch = path, file
+        else:
+            _check_digest(name, file, sha256_of(path))
+        found.add(name)
         total += size
-    missing = sorted(inventory.keys() - digests.keys())
+    missing = sorted(inventory.keys() - found)
     if missing:
         raise _refuse("disk_file_missing", "A file of the inventory is missing.", file=missing[0])
     if total > _LIMITS.max_cassette_bytes:
         raise _refuse("cassette_too_large", "The Cassette is too large.")
     for index, entry in enumerate(blobs.blobs):
-        if BLOB_FOLDER + entry.digest not in digests:
+        if BLOB_FOLDER + entry.digest not in found:
             raise _refuse(
                 "blob_file_missing", "A blob has no file.", f"$.blobs[{index}].sha256", file=BLOB_MANIFEST_FILE
             )
-    return digests
+    return DigestWatch(*watch) if watch is not None else None
+
+
+def _check_digest(name: str, file: InventoryFile, digest: str) -> None:
+    if digest != file.sha256.lower():
+        raise _refuse(
+            "disk_file_mismatch",
+            "A file has another content than the inventory says.",
+            file=name,
+            expected=file.sha256,
+            found=digest,
+        )
+    if name.startswith(BLOB_FOLDER) and digest != name.removeprefix(BLOB_FOLDER):
+        raise _refuse("blob_content_mismatch", "A blob does not have the content of its name.", file=name)

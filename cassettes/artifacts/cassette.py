@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
 from cassettes.artifacts.files import read_bytes
 from cassettes.core import tape
@@ -19,6 +20,7 @@ from cassettes.core.tape import Frame, TapeManifest, decode_frame_line
 
 FILES = POLICY.files
 MAX_MANIFEST_BYTES = 1_048_576  # cassette-v7 §13.7
+_BLOCK = 1 << 18
 _MAX_BYTES = POLICY.limits.max_cassette_bytes
 
 
@@ -67,6 +69,22 @@ class CassetteFolder:
         """(line number, bytes) of the provider tape."""
         yield from _lines(self.path / FILES.provider_frames.path, FILES.provider_frames.path, MAX_FRAME_LINE_BYTES)
 
+    def frame_blocks(self) -> Iterator[bytes]:
+        """The provider tape in pieces of whole lines; one that is too long comes alone and may be cut off."""
+        rest = b""
+        for data in _opened(self.path / FILES.provider_frames.path, FILES.provider_frames.path, _BLOCK):
+            cut = data.rfind(b"\n") + 1
+            if cut:
+                yield rest + data[:cut]
+                rest = data[cut:]
+            else:
+                rest += data
+                if len(rest) > MAX_FRAME_LINE_BYTES + 2:
+                    yield rest
+                    rest = b""
+        if rest:
+            yield rest
+
     def frames(self) -> Iterator[Frame]:
         """The provider tape, frame by frame."""
         for number, line in self.frame_lines():
@@ -100,14 +118,23 @@ class CassetteFolder:
         return read_bytes(self.path / name, POLICY.limits.max_portable_blob_bytes, file=name)
 
 
-def _lines(path: Path, name: str, limit: int) -> Iterator[tuple[int, bytes]]:
+def _open(path: Path, name: str) -> BinaryIO:
     try:
-        file = path.open("rb")
+        return path.open("rb")
     except OSError:
         raise CassetteRejected(
             "A file of the Cassette is missing.", code="file_missing", place=Place(file=name)
         ) from None
-    with file:
+
+
+def _opened(path: Path, name: str, size: int) -> Iterator[bytes]:
+    with _open(path, name) as file:
+        while data := file.read(size):
+            yield data
+
+
+def _lines(path: Path, name: str, limit: int) -> Iterator[tuple[int, bytes]]:
+    with _open(path, name) as file:
         number = 0
         while line := file.readline(limit + 3):
             number += 1

@@ -132,11 +132,25 @@ class ValueStream:
         self._in_string = False
         self._scanning = False  # whether lines are not values: then every byte is scanned for value borders
 
+    def lines_with(self, data: bytes) -> tuple[bytes, bytes] | None:
+        """What complete lines and what rest there would be with these bytes; None: lines are not values here."""
+        if self._scanning:
+            return None
+        cut = data.rfind(b"\n") + 1
+        return (bytes(self._held) + data[:cut], data[cut:]) if cut else (b"", data)
+
+    def pass_over(self, lines: bytes, rest: bytes) -> None:
+        """Move on as `feed` would; the caller took the values of the lines from `lines_with`."""
+        if lines:
+            self._held.clear()
+        self._held += rest
+
     def feed(self, data: bytes) -> Iterator[Any]:
         """Add bytes; yields the values that are now complete. Raises `MalformedError`."""
+        before = len(self._held)
         self._held += data
         if not self._scanning:
-            cut = self._held.rfind(b"\n") + 1
+            cut = self._held.rfind(b"\n", before) + 1  # what was held before has no end of a line
             if not cut:
                 return
             try:

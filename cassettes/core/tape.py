@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 from typing import Any, ClassVar
 
 import msgspec
+import pybase64
 
 from cassettes.core import jsontext
 from cassettes.core.errors import CassetteRejected, Place
@@ -82,8 +82,8 @@ class Frame(msgspec.Struct, frozen=True):
         return len(self.data) + len(self.message.encode())
 
 
-class _Wire(msgspec.Struct, rename="camel"):
-    """A frame line as the fast reader takes it."""
+class WireFrame(msgspec.Struct, rename="camel"):
+    """A frame line as the fast reader takes it; `data` is still base64."""
 
     connection_id: str
     chunk_seq: int
@@ -109,7 +109,7 @@ class _Lenient(Record):
     message: str = ""
 
 
-_FAST = msgspec.json.Decoder(_Wire)
+_FAST = msgspec.json.Decoder(WireFrame)
 
 
 def decode_manifest(data: bytes) -> TapeManifest:
@@ -132,7 +132,7 @@ def encode_frame_line(frame: Frame) -> bytes:
         "kind": frame.kind,
     }
     if frame.data:
-        wire["data"] = base64.b64encode(frame.data).decode()
+        wire["data"] = pybase64.b64encode_as_string(frame.data)
     if frame.exit_code is not None:
         wire["exitCode"] = frame.exit_code
     if frame.message:
@@ -152,7 +152,7 @@ def decode_frame_line(line: bytes, number: int) -> Frame:
             expected=f"at most {MAX_FRAME_LINE_BYTES} bytes",
             found=len(text),
         )
-    wire: _Wire | _Lenient | None = _fast(text) if _written_by_us(text) else None
+    wire: WireFrame | _Lenient | None = _fast(text) if _written_by_us(text) else None
     if wire is None:
         wire = _lenient(text, number)
     return Frame(
@@ -168,12 +168,25 @@ def decode_frame_line(line: bytes, number: int) -> Frame:
     )
 
 
+def decode_frame_block(block: bytes) -> list[WireFrame] | None:
+    """Many whole lines at once, when all of them are in canonical form; None: read them one by one."""
+    try:
+        frames = _FAST.decode_lines(block)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    lines = block.count(b"\n") + (not block.endswith(b"\n"))
+    names = 8 * lines
+    names -= [frame.data for frame in frames].count("") + [frame.message for frame in frames].count("")
+    names -= [frame.exit_code for frame in frames].count(None)
+    return frames if len(frames) == lines and block.count(b'":') == names else None
+
+
 def _written_by_us(text: bytes) -> bool:
     """A line in canonical form: no member twice, none in another letter case. Others take the slow way."""
     return text.startswith(b'{"connectionId":') and text.count(b'":') <= 8 and b"\\u" not in text[:64]
 
 
-def _fast(text: bytes) -> _Wire | None:
+def _fast(text: bytes) -> WireFrame | None:
     try:
         wire = _FAST.decode(text)
     except (msgspec.DecodeError, msgspec.ValidationError):
@@ -193,7 +206,7 @@ def _lenient(text: bytes, number: int) -> _Lenient:
 
 def _payload(data: str, number: int) -> bytes:
     try:
-        return base64.b64decode(data.replace("\n", "").replace("\r", ""), validate=True)
+        return pybase64.b64decode(data.replace("\n", "").replace("\r", ""), validate=True)
     except (binascii.Error, ValueError) as error:
         raise CassetteRejected(
             f"the payload is not base64: {error}",
@@ -211,12 +224,15 @@ class TapeStatistics:
 
     def add(self, frame: Frame, stored_bytes: int) -> None:
         """Count one frame with the length of its line."""
-        payload = frame.payload_bytes
-        kind = self.by_kind.setdefault(frame.kind, KindStatistics())
-        kind.frame_count += 1
-        kind.payload_bytes += payload
-        kind.stored_bytes += stored_bytes
-        self.max_frame_bytes = max(self.max_frame_bytes, payload)
+        self.add_many(frame.kind, [frame.payload_bytes], stored_bytes)
+
+    def add_many(self, kind: str, payloads: list[int], stored_bytes: int) -> None:
+        """Count frames of one kind: the bytes that each carries, and the length of all their lines."""
+        counted = self.by_kind.setdefault(kind, KindStatistics())
+        counted.frame_count += len(payloads)
+        counted.payload_bytes += sum(payloads)
+        counted.stored_bytes += stored_bytes
+        self.max_frame_bytes = max(self.max_frame_bytes, *payloads)
 
     @property
     def frame_count(self) -> int:

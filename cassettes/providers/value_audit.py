@@ -91,6 +91,19 @@ def _is_sensitive(name: str, value: object) -> bool:
     return False
 
 
+def is_audited(name: str) -> bool:
+    """Whether the audit looks at what stands under this member name."""
+    lowered = folded(name)
+    plain = lowered.replace("_", "").replace("-", "")
+    return lowered == "email" or lowered in PATH_FIELDS or plain in _SECRETS or plain in _ACCOUNTS
+
+
+def is_reported(name: str, value: str) -> bool:
+    """Whether this text under this member name is a finding."""
+    lowered = folded(name)
+    return _is_sensitive(lowered, value) or (lowered in PATH_FIELDS and is_machine_path(value))
+
+
 def _holds_machine_path(value: object) -> bool:
     if isinstance(value, str):
         return is_machine_path(value)
