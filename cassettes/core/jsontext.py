@@ -6,7 +6,9 @@ import decimal
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -14,6 +16,7 @@ import orjson
 from cassettes.core.errors import CassetteRejected, Place
 
 MAX_DEPTH = 10_000
+_DEEP_FRAMES = 4 * MAX_DEPTH
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _SPECIAL = re.compile("[<>&\u2028\u2029]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -74,11 +77,16 @@ def _escaped(text: str) -> str:
 
 
 def _has_float(value: object) -> bool:
-    if isinstance(value, float):
-        return True
-    if isinstance(value, dict):
-        return any(_has_float(one) for one in value.values())
-    return isinstance(value, list | tuple) and any(_has_float(one) for one in value)
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, float):
+            return True
+        if isinstance(one, dict):
+            pending.extend(one.values())
+        elif isinstance(one, list | tuple):
+            pending.extend(one)
+    return False
 
 
 def _written(value: Any, line: str, step: str) -> Iterator[str]:
@@ -131,7 +139,9 @@ def decode_strict(data: bytes, *, file: str = "", line: int = 0) -> Any:
     text = data.decode("utf-8", "replace")
     check_depth(text, file, line)
     try:
-        value = _STRICT.decode(text)
+        with deep_nesting():
+            value = _STRICT.decode(text)
+            return _clean(value) if "\\u" in text else value
     except _Duplicate as duplicate:
         raise CassetteRejected(
             f"member {duplicate.name!r} is given twice",
@@ -139,14 +149,15 @@ def decode_strict(data: bytes, *, file: str = "", line: int = 0) -> Any:
             place=Place(file, line),
             hint="write each member once",
         ) from None
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise _too_deep(file, line) from None
+    except ValueError as error:
         raise _bad(str(error), file, line) from None
-    return _clean(value) if "\\u" in text else value
 
 
 def check_depth(text: str, file: str = "", line: int = 0) -> None:
     """Refuse nesting deeper than 10 000 before a recursive decoder sees it."""
-    if text.count("[") + text.count("{") <= 900:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
         return
     depth = deepest = 0
     for match in _STRUCTURE.finditer(text):
@@ -156,8 +167,26 @@ def check_depth(text: str, file: str = "", line: int = 0) -> None:
             deepest = max(deepest, depth)
         elif mark in "]}":
             depth -= 1
-    if deepest > 900:
-        raise CassetteRejected("the value is nested too deeply", code="json_too_deep", place=Place(file, line))
+    if deepest > MAX_DEPTH:
+        raise _too_deep(file, line)
+
+
+def _too_deep(file: str, line: int) -> CassetteRejected:
+    return CassetteRejected("the value is nested too deeply", code="json_too_deep", place=Place(file, line))
+
+
+@contextmanager
+def deep_nesting() -> Iterator[None]:
+    """Let the interpreter follow values as deep as a Cassette may hold them: 10 000 levels.
+
+    The C stack of a thread (8 MiB) takes four times that; beyond Python's own limit a `RecursionError` would come.
+    """
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _DEEP_FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 _STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)

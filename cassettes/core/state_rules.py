@@ -67,33 +67,59 @@ def is_path_member(name: str) -> bool:
     return lowered == "cwd" or "path" in lowered
 
 
-def path_strings(value: Any, path: str = "$", *, named: bool = False) -> Iterator[tuple[str, str]]:
-    """(JSON path, text) of every string under a path member, in sorted order; arrays inherit the member's name."""
-    if isinstance(value, dict):
-        for name in sorted(value):
-            yield from path_strings(value[name], f"{path}.{name}", named=is_path_member(name))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from path_strings(item, f"{path}[{index}]", named=named)
-    elif named and isinstance(value, str):
-        yield path, value
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """A place in a document; its JSON path is only spelled out when somebody asks."""
+
+    parent: _Spot | None
+    step: str
+
+    def __str__(self) -> str:
+        steps = []
+        spot: _Spot | None = self
+        while spot is not None:
+            steps.append(spot.step)
+            spot = spot.parent
+        return "".join(reversed(steps))
 
 
-def find_member(value: Any, name: str, path: str = "$") -> str | None:
-    """The JSON path of the first member of exactly this name at any depth, in sorted order."""
-    if isinstance(value, dict):
-        for member in sorted(value):
-            if member == name:
-                return f"{path}.{member}"
-            found = find_member(value[member], name, f"{path}.{member}")
-            if found:
-                return found
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            found = find_member(item, name, f"{path}[{index}]")
-            if found:
-                return found
-    return None
+def _members(document: Any) -> Iterator[tuple[_Spot, str, Any]]:
+    """(place, member name, value) of everything in a document, members in sorted order; arrays inherit the name.
+
+    Not recursive: a document may be nested 10 000 deep.
+    """
+    pending: list[tuple[_Spot, str, Any]] = [(_Spot(None, "$"), "", document)]
+    while pending:
+        spot, name, value = pending.pop()
+        yield spot, name, value
+        if isinstance(value, dict):
+            pending.extend((_Spot(spot, f".{one}"), one, value[one]) for one in sorted(value, reverse=True))
+        elif isinstance(value, list):
+            places = range(len(value) - 1, -1, -1)
+            pending.extend((_Spot(spot, f"[{index}]"), name, value[index]) for index in places)
+
+
+def check_portable_document(document: Any, *, file: str = "", artifact: bool = False) -> None:
+    """V10 and V11: no workspace, no path of a machine, at any depth.
+
+    In an `artifact` the document is what the file says, so that members which the typed reader does not know count as
+    well; and a token path must stay inside its directory (trap T8).
+    """
+
+    def refuse(message: str, spot: _Spot, found: object = None, hint: str = "") -> CassetteRejected:
+        return CassetteRejected(
+            message, code="state_non_portable", place=Place(file=file, path=str(spot)), found=found, hint=hint
+        )
+
+    for spot, name, value in _members(document):
+        if name == "workspaceId" and spot.step == ".workspaceId":
+            raise refuse("A state must not know the workspace it was recorded in.", spot)
+        if isinstance(value, str) and is_path_member(name):
+            if is_machine_path(value):
+                hint = "Only paths below the working directory can be recorded, as ${REPLAY_CWD}/…."
+                raise refuse("A path of the recording machine is in the state.", spot, value, hint)
+            if artifact and leaves_token_root(value):
+                raise refuse("A token path leaves its directory.", spot, value)
 
 
 # ------------------------------------------------------------------------------------------------- V1-V11
@@ -129,8 +155,7 @@ class _Checker:
             )
         self._graph()
         self._product_arrays()
-        document = to_wire(self.state)
-        self._portable(document)
+        check_portable_document(to_wire(self.state), file=self.file)
 
     def _graph(self) -> None:
         agent = self.state.agent
@@ -215,20 +240,6 @@ class _Checker:
                     "The array issueIds must be written, even when empty.", f"$.workflows[{index}].issueIds"
                 )
 
-    def _portable(self, document: dict[str, Any]) -> None:
-        where = find_member(document, "workspaceId")
-        if where:
-            raise self.fail("state_non_portable", "A state must not know the workspace it was recorded in.", where)
-        for path, text in path_strings(document):
-            if is_machine_path(text):
-                raise self.fail(
-                    "state_non_portable",
-                    "A path of the recording machine is in the state.",
-                    path,
-                    found=text,
-                    hint="Only paths below the working directory can be recorded, as ${REPLAY_CWD}/….",
-                )
-
 
 def check_state(state: ReplayState, *, file: str = "") -> None:
     """V1-V11 in order, the first failure wins; drive and UNC paths count as absolute (H13).
@@ -242,7 +253,7 @@ def check_state(state: ReplayState, *, file: str = "") -> None:
 def check_artifact_state(state: ReplayState, *, file: str, root_session_id: str) -> None:
     """What a state file inside a Cassette must hold beyond `check_state`.
 
-    The root is the manifest's (H10); tokens stay inside their directory and rail keys are portable (trap T8);
+    The root is the manifest's (H10); rail keys are portable (trap T8);
     references inside a Session resolve, and parents form a tree (§9.1, "do not rely on it").
     """
     checker = _Checker(state, file)
@@ -256,9 +267,6 @@ def check_artifact_state(state: ReplayState, *, file: str, root_session_id: str)
             found=agent.root_session_id,
             hint="The files of two Cassettes were mixed.",
         )
-    for path, text in path_strings(to_wire(state)):
-        if leaves_token_root(text):
-            raise checker.fail("state_non_portable", "A token path leaves its directory.", path, found=text)
     for index, session in enumerate(agent.sessions):
         path = f"$.agent.sessions[{index}]"
         _check_rail(checker, session, path)

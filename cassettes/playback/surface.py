@@ -142,6 +142,10 @@ class Surface:
             self.failure = failure
             self.phase = "failed"
             return True
+        except RecursionError:
+            self.failure = ReplayFailed("A value is nested too deeply to be replayed.", code="json_too_deep")
+            self.phase = "failed"
+            return True
 
     def _open(self) -> bool:
         if self.initial is not None:
