@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
+from cassettes.core.errors import CassetteRejected
+from cassettes.core.jsontext import MAX_DEPTH, check_depth
 from cassettes.providers.value_audit import Members
 
-MAX_DEPTH = 10_000
 _SPACE = " \t\n\r"
 _BLANKS = re.compile(rb"[ \t\n\r]*\Z")
 _OUTSIDE = re.compile(rb'["{}\[\]]')
@@ -49,6 +50,10 @@ def parse_values(data: bytes) -> list[Any]:
     text = data.decode("utf-8", "replace")
     values: list[Any] = []
     at = 0
+    try:
+        check_depth(text)
+    except CassetteRejected:
+        raise MalformedError("too deep") from None
     while True:
         while at < len(text) and text[at] in _SPACE:
             at += 1

@@ -253,7 +253,7 @@ def check_state(state: ReplayState, *, file: str = "") -> None:
 def check_artifact_state(state: ReplayState, *, file: str, root_session_id: str) -> None:
     """What a state file inside a Cassette must hold beyond `check_state`.
 
-    The root is the manifest's (H10); rail keys are portable (trap T8);
+    The root is the manifest's (H10); tokens stay inside their directory and rail keys are portable (trap T8);
     references inside a Session resolve, and parents form a tree (§9.1, "do not rely on it").
     """
     checker = _Checker(state, file)
@@ -267,6 +267,7 @@ def check_artifact_state(state: ReplayState, *, file: str, root_session_id: str)
             found=agent.root_session_id,
             hint="The files of two Cassettes were mixed.",
         )
+    check_portable_document(to_wire(state), file=file, artifact=True)
     for index, session in enumerate(agent.sessions):
         path = f"$.agent.sessions[{index}]"
         _check_rail(checker, session, path)
