@@ -141,6 +141,12 @@ def verify_cassette(request: HttpRequest, cassette_id: str, static: bool = False
     return imports.run_verify(catalog.artifact_path(cassette_id), static_only=static)
 
 
+@api.get("/cassettes/{cassette_id}/size", response=dict[str, Any])
+def get_size(request: HttpRequest, cassette_id: str) -> dict[str, Any]:
+    """Where the bytes of a Cassette are."""
+    return imports.size_evidence(catalog.artifact_path(cassette_id))
+
+
 # ------------------------------------------------------------------------------------------------- uploads
 @api.post("/uploads", response={202: UploadOut})
 def upload(request: HttpRequest, filename: str = "", name: str = "") -> tuple[int, Upload]:

@@ -14,6 +14,7 @@ urlpatterns = [
     path("cassettes/<str:cassette_id>/", views.cassette, name="cassette"),
     path("cassettes/<str:cassette_id>/viewings/", views.open_viewing, name="open-viewing"),
     path("cassettes/<str:cassette_id>/download/<str:kind>/", views.download, name="download"),
+    path("cassettes/<str:cassette_id>/size/", views.size, name="size"),
     path("cassettes/<str:cassette_id>/delete/", views.delete, name="delete"),
     path("cassettes/<str:cassette_id>/links/", views.create_link, name="create-link"),
     path("cassettes/<str:cassette_id>/links/<int:link_id>/revoke/", views.revoke_link, name="revoke-link"),

@@ -26,7 +26,7 @@ from cassettes import catalog, uploads
 from cassettes.core.errors import Conflict, InputRejected, RepriseError
 from cassettes.forms import LinkForm, UploadForm
 from cassettes.models import Cassette
-from cassettes.viewing import service
+from cassettes.viewing import imports, service
 
 JsonObject = dict[str, Any]
 View = Callable[..., HttpResponseBase]
@@ -40,6 +40,11 @@ _REPORT_TABLES = (
     ("changed", "Changed"),
     ("folded", "Known, but no part of the conversation"),
     ("notes", "Worth knowing"),
+)
+_SIZE_TABLES = (
+    ("By message type", "messageTypes"),
+    ("By frame kind", "kinds"),
+    ("By connection", "connections"),
 )
 _COLUMNS = (
     ("name", "Name"),
@@ -187,6 +192,17 @@ def upload_job(request: HttpRequest, upload_id: str) -> HttpResponse:
 def cassette(request: HttpRequest, cassette_id: str) -> HttpResponse:
     """A Cassette with its viewer."""
     return _cassette_page(request, catalog.get(cassette_id), LinkForm())
+
+
+@require_GET
+@login_required
+@shows_errors
+def size(request: HttpRequest, cassette_id: str) -> HttpResponse:
+    """Where the bytes of a Cassette are."""
+    row = catalog.get(cassette_id)
+    found = imports.size_evidence(catalog.artifact_path(cassette_id))
+    sums = [(title, found[key]) for title, key in _SIZE_TABLES]
+    return render(request, "size.html", {"cassette": row, "size": found, "sums": sums})
 
 
 def _cassette_page(request: HttpRequest, row: Cassette, form: LinkForm, fresh_url: str = "") -> HttpResponse:

@@ -45,9 +45,21 @@ def run_import(
     return _run(request, on_progress)
 
 
-def run_verify(path: Path, *, static_only: bool = False, on_progress: OnProgress | None = None) -> JsonObject:
-    """Verify the Cassette in folder or archive `path`: `verdict`, `code`, `place`, `replay`, `error`."""
-    return _run({"kind": "verify", "path": str(path.resolve()), "static": static_only}, on_progress)
+def run_verify(path: Path, *, static_only: bool = False, size: bool = False) -> JsonObject:
+    """Verify the Cassette in folder or archive `path`: `verdict`, `code`, `place`, `replay`, `error`.
+
+    With `size` also where its bytes are.
+    """
+    return _run({"kind": "verify", "path": str(path.resolve()), "static": static_only, "size": size}, None)
+
+
+def size_evidence(path: Path) -> JsonObject:
+    """Where the bytes of the Cassette in a folder are. `JobFailed` with its error when it breaks its contract."""
+    told = run_verify(path, static_only=True, size=True)
+    if told["verdict"] != "accept":
+        raise JobFailed(told["error"])
+    size: JsonObject = told["size"]
+    return size
 
 
 def _run(request: JsonObject, on_progress: OnProgress | None) -> JsonObject:

@@ -6,6 +6,8 @@ import json
 import shutil
 from io import StringIO
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -113,7 +115,7 @@ def test_an_empty_catalog_says_what_to_do(admin: Client) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- verifying
-def told(*arguments: str) -> tuple[int, list[dict[str, object]]]:
+def told(*arguments: str) -> tuple[int, list[dict[str, Any]]]:
     """Exit status and the objects of `verify --json`."""
     out = StringIO()
     status = 0
@@ -147,8 +149,50 @@ def test_verify_rejects_with_code_and_place_and_goes_on(two_cassettes: Two, tmp_
     broken.write_bytes(broken.read_bytes() + b" ")
     empty = tmp_path / "empty.zip"
     empty.write_bytes(b"")
-    status, outcomes = told(two_cassettes[0].pk, str(empty), "no-such-thing", two_cassettes[1].pk)
+    status, outcomes = told(two_cassettes[0].pk, str(empty), two_cassettes[1].pk)
     assert status == 1
-    assert [one["verdict"] for one in outcomes] == ["reject", "reject", "reject", "accept"]
+    assert [one["verdict"] for one in outcomes] == ["reject", "reject", "accept"]
     assert outcomes[0]["place"] == "expected-state.json"
-    assert outcomes[2]["code"] == "cassette_unknown"
+    assert outcomes[1]["code"] == "archive_empty"
+
+
+def test_verify_tells_by_its_status_that_something_is_not_there(two_cassettes: Two, workers: None) -> None:
+    status, outcomes = told("no-such-thing", two_cassettes[0].pk)
+    assert status == 2
+    assert [one["code"] for one in outcomes] == ["cassette_unknown", ""]
+
+
+def test_verify_writes_a_junit_report(two_cassettes: Two, tmp_path: Path, workers: None) -> None:
+    (catalog.artifact_path(two_cassettes[0].pk) / FILES.expected_state.path).write_bytes(b"{}")
+    report = tmp_path / "report.xml"
+    told(*(row.pk for row in two_cassettes), "not \x01 there", "--junit", str(report))
+    suite = ElementTree.parse(report).getroot()
+    assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["3", "1", "1"]
+    cases = suite.findall("testcase")
+    assert [[problem.tag for problem in case] for case in cases] == [["failure"], [], ["error"]]
+    assert cases[0][0].get("type") == "disk_file_mismatch"
+
+
+def test_a_report_that_cannot_be_written_is_told(two_cassettes: Two, tmp_path: Path, workers: None) -> None:
+    status, _ = told(two_cassettes[0].pk, "--static", "--junit", str(tmp_path / "no" / "folder.xml"))
+    assert status == 2
+
+
+def test_verify_tells_where_the_bytes_are(two_cassettes: Two, workers: None) -> None:
+    row = two_cassettes[0]
+    _, outcomes = told(row.pk, "--static", "--size")
+    size = outcomes[0]["size"]
+    assert size["totalBytes"] == row.size_bytes
+    out = StringIO()
+    call_command("verify", row.pk, "--static", "--size", stdout=out)
+    for shown in ("provider/frames.jsonl", "→ turn/start", "Largest frames", "1 Cassette: 1 accepted, 0 rejected"):
+        assert shown in out.getvalue()
+
+
+def test_the_size_page_and_the_api_tell_it_too(member: Client, two_cassettes: Two, workers: None) -> None:
+    row = two_cassettes[0]
+    page = member.get(f"/cassettes/{row.pk}/size/")
+    assert page.status_code == 200
+    assert "→ turn/start" in page.content.decode()
+    assert member.get(f"/api/cassettes/{row.pk}/size").json()["totalBytes"] == row.size_bytes
+    assert member.get("/cassettes/nothing/size/").status_code == 404
