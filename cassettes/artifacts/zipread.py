@@ -16,6 +16,7 @@ _CHUNK = 1 << 20
 _END = b"PK\x05\x06"
 _END64 = b"PK\x06\x06"
 _LOCATOR64 = b"PK\x06\x07"
+_LOCAL_HEADER = 30  # bytes before the name of a member
 _MAX_DIRECTORY_BYTES = 512 * MAX_MEMBERS
 
 
@@ -80,8 +81,18 @@ def read_zip(source: BinaryIO) -> Iterator[ZipMember]:
         infos = archive.infolist()
         if not infos:
             raise refused("archive_empty", "The archive has no members.")
+        _check_overlap(infos, archive.start_dir)
         for info in infos:
             yield _member(archive, info)
+
+
+def _check_overlap(infos: list[zipfile.ZipInfo], directory_at: int) -> None:
+    """Refuse members that share bytes: one small piece of data would unpack many times over."""
+    end = directory_at
+    for info in sorted(infos, key=lambda one: one.header_offset, reverse=True):
+        if info.header_offset + _LOCAL_HEADER + info.compress_size > end:
+            raise refused("archive_overlap", "Two members of the archive share the same bytes.", info.orig_filename)
+        end = info.header_offset
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> ZipMember:

@@ -284,6 +284,24 @@ def test_a_zip_member_that_lies_about_its_size_is_refused(size: int) -> None:
     assert code_of(lambda: zip_content(data)) in ("archive_corrupt", "archive_size_mismatch")
 
 
+def test_zip_members_that_share_bytes_are_refused() -> None:
+    """One deflated piece of data that a hundred directory entries point to."""
+    data = zip_of(("a", bytes(1 << 20)), ("b", b"x"))
+    directory = data.index(b"PK\x01\x02")
+    second = data.index(b"PK\x01\x02", directory + 4)
+    entry, rest = data[directory:second], data[second:]
+    entries = b"".join(entry.replace(b"a", bytes([ord("c") + number]), 1) for number in range(20))
+    bomb = bytearray(data[:directory] + entries + rest)
+    at = bomb.rindex(b"PK\x05\x06")
+    bomb[at + 8 : at + 16] = struct.pack("<HHI", 21, 21, len(entries) + len(rest) - 22)
+    assert code_of(lambda: zip_content(bytes(bomb))) == "archive_overlap"
+
+
+def test_an_archive_inside_an_archive_is_a_file_like_any_other() -> None:
+    inner = zip_of(("a", bytes(1 << 20)))
+    assert zip_content(zip_of(("inner.zip", inner))) == {"inner.zip": inner}
+
+
 def test_a_cut_zip_and_one_with_a_huge_directory_are_refused() -> None:
     data = zip_of(("a", b"x" * 1_000))
     assert code_of(lambda: zip_content(data[:-30])) == "archive_truncated"
