@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from cassettes.models import Cassette, ReviewLink, Upload
+from cassettes.models import Cassette, Recording, ReviewLink, Upload
 
 
 class _ReadOnly(admin.ModelAdmin):
@@ -27,6 +27,14 @@ class CassetteAdmin(_ReadOnly):
 
     list_display = ("name", "provider", "created_at", "duration", "turns", "tool_calls", "size_bytes")
     search_fields = ("name", "session_title", "id")
+
+
+@admin.register(Recording)
+class RecordingAdmin(_ReadOnly):
+    """Recordings."""
+
+    list_display = ("name", "status", "agent_target_id", "created_at", "error_code")
+    search_fields = ("name", "id")
 
 
 @admin.register(ReviewLink)

@@ -17,15 +17,17 @@ from typing import BinaryIO
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
+from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from cassettes.artifacts.archives import export_archive
 from cassettes.artifacts.cassette import FILES, CassetteFolder
 from cassettes.artifacts.store import ArtifactStore
-from cassettes.core.errors import InputRejected, RepriseError
-from cassettes.core.manifest import MAX_NAME
-from cassettes.models import Cassette, ReviewLink
+from cassettes.core.errors import Conflict, InputRejected, Place, RepriseError
+from cassettes.core.manifest import MAX_NAME, CassetteManifest
+from cassettes.core.recording import COMPLETE
+from cassettes.models import Cassette, Recording, ReviewLink
 from cassettes.playback.index import TapeIndex
 from cassettes.viewing import service
 
@@ -81,10 +83,57 @@ def _unknown(cassette_id: str) -> Unknown:
 
 # ------------------------------------------------------------------------------------------------- rows
 def add_from_artifact(cassette_id: str) -> Cassette:
-    """Make the row of a published Cassette, or make it again."""
+    """Make the rows of a published Cassette and of its Recording, or make them again.
+
+    `recording_exists` when the Recording that it names belongs to another Cassette.
+    """
     folder = store().folder(cassette_id)
-    row, _ = Cassette.objects.update_or_create(id=cassette_id, defaults=_facts(folder))
+    facts = _facts(folder)
+    with transaction.atomic():
+        _check_recording(folder.manifest)
+        row, _ = Cassette.objects.update_or_create(id=cassette_id, defaults=facts)
+        _put_recording(folder.manifest, row)
     return row
+
+
+def publish_row(cassette_id: str) -> Cassette:
+    """The rows of a Cassette that was just published; when they cannot be made, it is discarded again (§13.6)."""
+    try:
+        return add_from_artifact(cassette_id)
+    except Exception:
+        store().discard(cassette_id)
+        raise
+
+
+def _check_recording(manifest: CassetteManifest) -> None:
+    other = Recording.objects.filter(pk=manifest.source_recording_id[:200]).exclude(cassette_id=manifest.id).first()
+    if other is not None and other.cassette_id is not None:
+        raise Conflict(
+            "The Recording of this Cassette is the source of another one.",
+            code="recording_exists",
+            place=Place(file=FILES.cassette_manifest.path, path="$.sourceRecordingId"),
+            found=manifest.source_recording_id,
+            hint="Delete the other Cassette first if this one shall replace it.",
+        )
+
+
+def _put_recording(manifest: CassetteManifest, row: Cassette) -> None:
+    """The complete Recording of a Cassette (§13.8)."""
+    facts = {
+        "name": row.name,
+        "cassette": row,
+        "agent_target_id": row.agent_target_id,
+        "mode": row.mode,
+        "root_agent_session_id": manifest.root_agent_session_id[:200],
+        "status": COMPLETE,
+        "error_code": "",
+        "error_message": "",
+        "created_at": row.created_at,
+        "updated_at": row.created_at,
+    }
+    recording_id = manifest.source_recording_id[:200]
+    Recording.objects.filter(cassette=row).exclude(pk=recording_id).delete()
+    Recording.objects.update_or_create(id=recording_id, defaults=facts)
 
 
 def _facts(folder: CassetteFolder) -> dict[str, object]:
@@ -125,14 +174,36 @@ class Rebuilt:
 
 def rebuild() -> Rebuilt:
     """Make every row again from the artifacts, and drop the rows that have none. A broken artifact is reported."""
+    return _made_again(list(store().ids()))
+
+
+def reconcile() -> Rebuilt:
+    """Make the rows that are missing or of another manifest, and drop those without an artifact.
+
+    A server does this when it starts: it is what a death between a change on disk and its rows leaves.
+    """
+    known = dict(Cassette.objects.values_list("pk", "manifest_sha256"))
+    artifacts = store()
+    return _made_again([one for one in artifacts.ids() if known.get(one) != _manifest_hash(artifacts, one)])
+
+
+def _manifest_hash(artifacts: ArtifactStore, cassette_id: str) -> str:
+    try:
+        return artifacts.folder(cassette_id).manifest_sha256
+    except RepriseError:
+        return ""
+
+
+def _made_again(cassette_ids: list[str]) -> Rebuilt:
     result = Rebuilt()
-    for cassette_id in store().ids():
+    for cassette_id in cassette_ids:
         try:
             add_from_artifact(cassette_id)
             result.kept.append(cassette_id)
         except RepriseError as error:
             result.broken.append({"cassetteId": cassette_id, **error.as_dict()})
-    gone = Cassette.objects.exclude(pk__in=result.kept)
+    broken = {str(one["cassetteId"]) for one in result.broken}
+    gone = Cassette.objects.exclude(pk__in=set(store().ids()) - broken)
     result.removed = sorted(gone.values_list("pk", flat=True))
     gone.delete()
     return result
@@ -149,20 +220,27 @@ def search(query: str = "", sort: str = "-created_at") -> QuerySet[Cassette]:
 
 
 def delete(cassette_id: str) -> None:
-    """Discard a Cassette with its row and review links, and close every viewing of it."""
+    """Discard a Cassette with its rows and review links, and close every viewing of it."""
     artifacts = store()
     if not Cassette.objects.filter(pk=cassette_id).exists():
         artifact_path(cassette_id)  # says that it is unknown
-    artifacts.discard(cassette_id)
-    Cassette.objects.filter(pk=cassette_id).delete()
+    with transaction.atomic():
+        Cassette.objects.filter(pk=cassette_id).delete()
+        artifacts.discard(cassette_id)  # fails: the rows stay
     service.close_cassette(cassette_id)
 
 
 def rename(cassette_id: str, name: str) -> Cassette:
-    """Change the display name, in the artifact and in the row."""
+    """Change the display name in the artifact and in both rows; when a row cannot be written the old one returns."""
     artifact_path(cassette_id)
-    store().rename(cassette_id, name)
-    return add_from_artifact(cassette_id)
+    artifacts = store()
+    before = artifacts.folder(cassette_id).manifest.name
+    artifacts.rename(cassette_id, name)
+    try:
+        return add_from_artifact(cassette_id)
+    except Exception:
+        artifacts.rename(cassette_id, before)
+        raise
 
 
 def export(cassette_id: str, archive_format: str, out: BinaryIO) -> None:

@@ -61,6 +61,28 @@ def duration_text(milliseconds: int) -> str:
     return f"{seconds // 3600} h {seconds % 3600 // 60:02} min"
 
 
+class Recording(models.Model):
+    """A capture task (spec: cassette-v7 §13.11). One that is complete stands for its Cassette."""
+
+    id = models.CharField(max_length=200, primary_key=True)
+    name = models.CharField(max_length=120)
+    cassette = models.OneToOneField(Cassette, on_delete=models.CASCADE, null=True, related_name="recording")
+    agent_target_id = models.CharField(max_length=200)
+    mode = models.CharField(max_length=40)
+    root_agent_session_id = models.CharField(max_length=200, blank=True)
+    status = models.CharField(max_length=20)  # core.recording names them
+    error_code = models.CharField(max_length=100, blank=True)
+    error_message = models.CharField(max_length=500, blank=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-created_at", "id")
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class ReviewLink(models.Model):
     """The right to watch one Cassette without an account. Only a hash of its token is kept."""
 

@@ -137,7 +137,8 @@ def import_file(source: Path, *, name: str | None = None, on_progress: imports.O
     """Import a transcript or an archive in a worker, and add what came out to the catalog."""
     result = imports.run_import(source, catalog.home(), name=name, on_progress=on_progress)
     for made in result["cassettes"]:
-        catalog.add_from_artifact(made["cassetteId"])
+        add = catalog.publish_row if made["created"] else catalog.add_from_artifact
+        add(made["cassetteId"])
     return {"cassettes": result["cassettes"], "report": result.get("report")}
 
 
@@ -161,6 +162,7 @@ def start_server() -> None:
     try:
         folders.sweep()
         catalog.store().sweep()
+        catalog.reconcile()
         sweep()
     except Exception:  # such as a database that was not migrated: requests will say so
         log.exception("sweeping failed")
