@@ -199,7 +199,8 @@ def check_playable(events: list[ActivityEvent]) -> None:
                 event.occurred_at_unix_ms,
             )  # fmt: skip
         last = event.occurred_at_unix_ms
-        if event.kind == "effect" and (event.payload or {}).get("outcome") not in OUTCOMES:
+        outcome = (event.payload or {}).get("outcome")
+        if event.kind == "effect" and (not isinstance(outcome, str) or outcome not in OUTCOMES):
             raise _rejected(event, "activity_effect_outcome", "payload.outcome", "the effect has no known outcome")
 
 
