@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import ClassVar
 
 import msgspec
 
@@ -43,9 +44,17 @@ class InventoryFile(Record):
     sha256: str = ""
 
 
-class CassetteManifest(Record):
-    """The manifest, members in the order of the spec."""
+class Redaction(Record):
+    """Says that a Cassette is the redacted copy of another one. Ours; other readers ignore it (§3.2)."""
 
+    of_cassette_id: str = ""
+    secrets: int = 0
+
+
+class CassetteManifest(Record):
+    """The manifest, members in the order of the spec; `redaction` is ours, and only a redacted copy has it."""
+
+    omit_empty: ClassVar[frozenset[str]] = frozenset({"redaction"})
     schema_version: int = 0
     state_format: str = ""
     id: str = ""
@@ -59,6 +68,7 @@ class CassetteManifest(Record):
     max_total_bytes: int = 0
     files: list[InventoryFile] = msgspec.field(default_factory=list)
     created_at_unix_ms: int = 0
+    redaction: Redaction | None = None
 
 
 def decode_manifest(data: bytes) -> CassetteManifest:

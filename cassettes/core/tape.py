@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
@@ -260,3 +261,37 @@ class TapeStatistics:
         self.into(counted)
         names = ("frame_count", "payload_bytes", "stored_bytes", "max_frame_bytes", "frames_by_kind")
         return [name for name in names if getattr(counted, name) != getattr(manifest, name)]
+
+
+def reanchor(chunks: list[bytes], project: Callable[[bytes], bytes]) -> list[bytes]:
+    """Chunks with every line projected: an unchanged line keeps its chunks, a changed one moves into its last chunk."""
+    joined = b"".join(chunks)
+    ends: list[int] = []
+    total = 0
+    for chunk in chunks:
+        total += len(chunk)
+        ends.append(total)
+    parts: list[list[bytes]] = [[] for _ in chunks]
+    start = 0
+    number = 0
+    while start < total:
+        newline = joined.find(b"\n", start)
+        end = newline + 1 if newline >= 0 else total
+        line = joined[start:end]
+        projected = project(line)
+        while ends[number] <= start:
+            number += 1
+        if projected == line:
+            at, here = start, number
+            while at < end:
+                piece = joined[at : min(end, ends[here])]
+                parts[here].append(piece)
+                at += len(piece)
+                here += 1
+        else:
+            last = number
+            while ends[last] < end:
+                last += 1
+            parts[last].append(projected)
+        start = end
+    return [b"".join(part) for part in parts]

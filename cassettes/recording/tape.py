@@ -23,6 +23,7 @@ from cassettes.core.tape import (
     TapeStatistics,
     encode_frame_line,
     encode_manifest,
+    reanchor,
 )
 from cassettes.providers import registry
 from cassettes.providers.projection import TapeProjection
@@ -228,40 +229,6 @@ class Tape:
         staged = target.with_name("manifest.json.tmp")
         staged.write_bytes(encode_manifest(self.manifest))
         staged.replace(target)
-
-
-def reanchor(chunks: list[bytes], project: Callable[[bytes], bytes]) -> list[bytes]:
-    """Chunks with every line projected: an unchanged line keeps its chunks, a changed one moves into its last chunk."""
-    joined = b"".join(chunks)
-    ends: list[int] = []
-    total = 0
-    for chunk in chunks:
-        total += len(chunk)
-        ends.append(total)
-    parts: list[list[bytes]] = [[] for _ in chunks]
-    start = 0
-    number = 0
-    while start < total:
-        newline = joined.find(b"\n", start)
-        end = newline + 1 if newline >= 0 else total
-        line = joined[start:end]
-        projected = project(line)
-        while ends[number] <= start:
-            number += 1
-        if projected == line:
-            at, here = start, number
-            while at < end:
-                piece = joined[at : min(end, ends[here])]
-                parts[here].append(piece)
-                at += len(piece)
-                here += 1
-        else:
-            last = number
-            while ends[last] < end:
-                last += 1
-            parts[last].append(projected)
-        start = end
-    return [b"".join(part) for part in parts]
 
 
 def _too_large(capture: Capture, what: str, limit: int) -> RecordingError:
