@@ -88,6 +88,12 @@ class NameIn(Schema):
     name: str
 
 
+class DecisionIn(Schema):
+    """What shall become of an upload that is held back."""
+
+    decision: str
+
+
 class Page(Schema):
     """A part of the list of Cassettes."""
 
@@ -171,6 +177,13 @@ def get_upload(request: HttpRequest, upload_id: str) -> Upload:
     """What became of an upload."""
     _admin(request)
     return uploads.get(upload_id)
+
+
+@api.post("/uploads/{upload_id}/decision", response=UploadOut)
+def decide_upload(request: HttpRequest, upload_id: str, wanted: DecisionIn) -> Upload:
+    """Publish an upload in which secrets were found, publish its redacted copy, or discard it."""
+    _admin(request)
+    return uploads.decide(upload_id, wanted.decision)
 
 
 # ------------------------------------------------------------------------------------------------- review links

@@ -159,6 +159,7 @@ def _facts(folder: CassetteFolder) -> dict[str, object]:
         "checkpoints": len(plan.checkpoints),
         "size_bytes": manifest.total_bytes + len(folder.manifest_bytes),
         "manifest_sha256": folder.manifest_sha256,
+        "redacted_from": (manifest.redaction.of_cassette_id if manifest.redaction is not None else "")[:200],
         "added_at": datetime.fromtimestamp(added, UTC),
     }
 

@@ -26,6 +26,7 @@ class Cassette(models.Model):
     checkpoints = models.PositiveIntegerField()
     size_bytes = models.BigIntegerField()
     manifest_sha256 = models.CharField(max_length=64)
+    redacted_from = models.CharField(max_length=200, blank=True)  # the Cassette of which this is a redacted copy
     added_at = models.DateTimeField()
 
     class Meta:
@@ -127,6 +128,7 @@ class Upload(models.Model):
         RUNNING = "running"
         DONE = "done"
         FAILED = "failed"
+        HELD = "held"  # secrets were found: an admin decides
 
     id = models.CharField(max_length=32, primary_key=True, default=_upload_id)
     filename = models.CharField(max_length=255)
@@ -149,5 +151,5 @@ class Upload(models.Model):
 
     @property
     def finished(self) -> bool:
-        """Nothing more will happen."""
-        return self.state in (self.State.DONE, self.State.FAILED)
+        """Nothing more will happen by itself."""
+        return self.state in (self.State.DONE, self.State.FAILED, self.State.HELD)

@@ -17,11 +17,11 @@ from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 from django.db import connections
 from django.utils import timezone
 
-from cassettes import catalog
-from cassettes.core.errors import InputRejected, RepriseError
+from cassettes import catalog, intake
+from cassettes.core.errors import Conflict, InputRejected, RepriseError
 from cassettes.core.manifest import check_name
 from cassettes.models import Upload
-from cassettes.viewing import folders, imports
+from cassettes.viewing import folders
 from cassettes.viewing.launcher import LAUNCHER
 
 JsonObject = dict[str, Any]
@@ -29,6 +29,9 @@ JsonObject = dict[str, Any]
 log = logging.getLogger(__name__)
 _pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="import")
 _MAX_FILENAME = 120
+DECISIONS = ("publish", "redact", "discard")
+_HELD = "Secrets were found: decide what shall become of it"
+_DECIDED = {"publish": "Published as it is", "redact": "Published as a redacted copy", "discard": "Discarded"}
 _STARTED = timezone.now()
 
 
@@ -121,8 +124,16 @@ def run(upload_id: str) -> None:
     _note(job, state=Upload.State.RUNNING, message="Starting a worker")
     try:
         source = _folder(job) / job.filename
-        result = import_file(source, name=job.name or None, on_progress=lambda said: _progress(job, said))
-        _note(job, state=Upload.State.DONE, progress=100, message="Done", result=result)
+        result = intake.take_in(
+            source,
+            name=job.name or None,
+            policy="hold",
+            held=intake.aside(job.pk),
+            on_progress=lambda said: _progress(job, said),
+        )
+        held = any(made["held"] for made in result["cassettes"])
+        state, message = (Upload.State.HELD, _HELD) if held else (Upload.State.DONE, "Done")
+        _note(job, state=state, progress=100, message=message, result=result)
     except RepriseError as refused:
         _note(job, state=Upload.State.FAILED, message=refused.message, error=refused.as_dict())
     except Exception as failure:
@@ -133,13 +144,32 @@ def run(upload_id: str) -> None:
         shutil.rmtree(_folder(job), ignore_errors=True)
 
 
-def import_file(source: Path, *, name: str | None = None, on_progress: imports.OnProgress | None = None) -> JsonObject:
-    """Import a transcript or an archive in a worker, and add what came out to the catalog."""
-    result = imports.run_import(source, catalog.home(), name=name, on_progress=on_progress)
-    for made in result["cassettes"]:
-        add = catalog.publish_row if made["created"] else catalog.add_from_artifact
-        add(made["cassetteId"])
-    return {"cassettes": result["cassettes"], "report": result.get("report")}
+def decide(upload_id: str, decision: str) -> Upload:
+    """What shall become of an upload that is held back: `publish`, `redact` or `discard`.
+
+    `upload_not_held` when nothing is to be decided (any more); a redaction that fails leaves it held back.
+    """
+    if decision not in DECISIONS:
+        raise InputRejected(
+            "This is no decision.", code="decision_invalid", expected=", ".join(DECISIONS), found=decision
+        )
+    job = get(upload_id)
+    taken = Upload.objects.filter(pk=job.pk, state=Upload.State.HELD).update(state=Upload.State.RUNNING)
+    if not taken:
+        raise Conflict("Nothing about this upload is to be decided.", code="upload_not_held")
+    folder, result = intake.aside(job.pk), job.result or {"cassettes": []}
+    try:
+        for made in result["cassettes"]:
+            if made["held"] and decision != "discard":
+                (intake.redact if decision == "redact" else intake.publish)(folder, made)
+    except BaseException:
+        _note(job, state=Upload.State.HELD)
+        raise
+    intake.discard(folder)
+    if decision == "discard":
+        result["cassettes"] = []
+    _note(job, state=Upload.State.DONE, message=_DECIDED[decision], result=result)
+    return job
 
 
 def _progress(job: Upload, message: JsonObject) -> None:
@@ -180,11 +210,16 @@ def sweep() -> int:
         error["hint"] = "Upload the file again."
         _note(job, state=Upload.State.FAILED, message=error["message"], error=error)
     working = set(open_jobs.values_list("pk", flat=True))
-    base = Path(settings.REPRISE_HOME) / "uploads"
-    for folder in list(base.iterdir()) if base.is_dir() else ():
-        if folder.name not in working and folder.stat().st_mtime < _STARTED.timestamp():
-            shutil.rmtree(folder, ignore_errors=True)
+    held = set(Upload.objects.filter(state=Upload.State.HELD).values_list("pk", flat=True))
+    for base, kept in (("uploads", working), ("held", working | held)):
+        _sweep_folder(Path(settings.REPRISE_HOME) / base, kept)
     return len(lost)
+
+
+def _sweep_folder(base: Path, kept: set[str]) -> None:
+    for folder in list(base.iterdir()) if base.is_dir() else ():
+        if folder.name not in kept and folder.stat().st_mtime < _STARTED.timestamp():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _elsewhere(pid: int) -> bool:

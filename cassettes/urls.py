@@ -11,6 +11,7 @@ urlpatterns = [
     path("", views.catalog_list, name="catalog"),
     path("uploads/", views.upload, name="upload"),
     path("uploads/<str:upload_id>/", views.upload_job, name="upload-job"),
+    path("uploads/<str:upload_id>/decision/", views.decide_upload, name="decide-upload"),
     path("cassettes/<str:cassette_id>/", views.cassette, name="cassette"),
     path("cassettes/<str:cassette_id>/viewings/", views.open_viewing, name="open-viewing"),
     path("cassettes/<str:cassette_id>/download/<str:kind>/", views.download, name="download"),

@@ -185,6 +185,16 @@ def upload_job(request: HttpRequest, upload_id: str) -> HttpResponse:
     return render(request, "upload.html", {"job": job, "made": made, "report_tables": tables})
 
 
+@require_POST
+@admins_only
+@shows_errors
+def decide_upload(request: HttpRequest, upload_id: str) -> HttpResponse:
+    """Publish, redact or discard an upload in which secrets were found."""
+    job = uploads.decide(upload_id, request.POST.get("decision", ""))
+    messages.success(request, f"{job.filename}: {job.message}.")
+    return redirect("upload-job", job.pk)
+
+
 # ------------------------------------------------------------------------------------------------- one Cassette
 @require_GET
 @login_required

@@ -26,10 +26,11 @@ from cassettes.artifacts.store import ArtifactStore, Imported
 from cassettes.artifacts.streams import Bounded, Gzip, Plain, Reader, Zstandard
 from cassettes.artifacts.tarread import BLOCK, looks_like_tar, read_tar
 from cassettes.artifacts.zipread import read_zip
-from cassettes.core.errors import CassetteRejected, InputRejected
+from cassettes.core.errors import CassetteRejected, InputRejected, Place
 
 FORMATS = (".zip", ".tar", ".tar.gz", ".tar.zst")
 MANIFEST = "cassette.json"
+_ZIP, _GZIP, _ZSTD = (b"PK\x03\x04", b"PK\x05\x06"), b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # how they begin
 _HEADER_ALLOWANCE = MAX_MEMBERS * 4 * BLOCK + (1 << 20)  # tar headers and padding above the members' own bytes
 _ZSTD_LEVEL = 9
 _EPOCH_DOS = (1980, 1, 1, 0, 0, 0)
@@ -41,6 +42,18 @@ class _Member(Protocol):
     is_folder: bool
 
     def chunks(self) -> Iterator[bytes]: ...
+
+
+def is_archive(source: Path) -> bool:
+    """Whether the content of a file is an archive's. `source_unreadable` when it cannot be read."""
+    try:
+        with source.open("rb") as stream:
+            head = stream.read(BLOCK)
+    except OSError as error:
+        raise InputRejected(
+            f"The file cannot be read: {error.strerror}.", code="source_unreadable", place=Place(file=source.name)
+        ) from error
+    return head.startswith((*_ZIP, _GZIP, _ZSTD)) or looks_like_tar(head)
 
 
 # ------------------------------------------------------------------------------------------------- import
@@ -106,12 +119,12 @@ def _members(source: BinaryIO) -> Iterator[_Member]:
     source.seek(0)
     if not head:
         raise refused("archive_empty", "The file is empty.")
-    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+    if head.startswith(_ZIP):
         return iter(read_zip(source))
     reader: Reader
-    if head.startswith(b"\x1f\x8b"):
+    if head.startswith(_GZIP):
         reader = Gzip(source)
-    elif head.startswith(b"\x28\xb5\x2f\xfd"):
+    elif head.startswith(_ZSTD):
         reader = Zstandard(source)
     elif looks_like_tar(head):
         reader = Plain(source)

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from cassettes import uploads
+from cassettes import intake
 from cassettes.core.errors import InputRejected, Place, RepriseError
 from cassettes.viewing.launcher import LAUNCHER
 
@@ -22,6 +22,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
     parser.add_argument("--name", default="", help="display name of the Cassette (one FILE only)")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line for each Cassette")
+    parser.add_argument(
+        "--secrets",
+        choices=("publish", "redact", "refuse"),
+        default="publish",
+        help="what to do where secrets are found: publish with a warning (default), publish a redacted copy, refuse",
+    )
 
 
 def import_files(command: BaseCommand, options: JsonObject) -> None:
@@ -31,7 +37,7 @@ def import_files(command: BaseCommand, options: JsonObject) -> None:
     failures = 0
     try:
         for source in options["files"]:
-            for outcome in outcomes(source, options["name"]):
+            for outcome in outcomes(source, options["name"], options["secrets"]):
                 failures += outcome["replay"] != "equal"
                 command.stdout.write(json.dumps(outcome) if options["json"] else _line(outcome))
     finally:
@@ -40,12 +46,12 @@ def import_files(command: BaseCommand, options: JsonObject) -> None:
         raise CommandError(f"{failures} of the sources did not become a Cassette that verifies.", returncode=1)
 
 
-def outcomes(source: Path, name: str = "") -> Iterator[JsonObject]:
+def outcomes(source: Path, name: str = "", policy: str = "publish") -> Iterator[JsonObject]:
     """Import one file: an object for each Cassette made, or one with the `error` that made it impossible."""
     try:
         if not source.is_file():
             raise InputRejected("There is no such file.", code="source_missing", place=Place(file=source.name))
-        result = uploads.import_file(source, name=name or None)
+        result = intake.take_in(source, name=name or None, policy=policy)
     except RepriseError as refused:
         error = refused.as_dict()
         yield {
@@ -59,7 +65,7 @@ def outcomes(source: Path, name: str = "") -> Iterator[JsonObject]:
         }
         return
     for made in result["cassettes"]:
-        names = ("cassetteId", "records", "entities", "unrecognised", "replay", "created")
+        names = ("cassetteId", "records", "entities", "unrecognised", "replay", "created", "secrets")
         yield {"source": str(source), **{one: made[one] for one in names}, "report": result["report"]}
 
 
@@ -75,6 +81,10 @@ def _line(outcome: JsonObject) -> str:
     if outcome["unrecognised"]:
         text += f", {outcome['unrecognised']} not recognised"
     text += f"; replay {outcome['replay']}"
+    for finding in outcome["secrets"]:
+        text += (
+            f"\n    secret: {finding['kind']}, {finding['masked']}, {finding['count']} times: {finding['places'][0]}"
+        )
     for kind, count in ((outcome["report"] or {}).get("unknown") or {}).items():
         text += f"\n    not recognised: {kind} ({count})"
     for problem in (outcome["report"] or {}).get("problems") or []:

@@ -39,7 +39,8 @@ def run_import(
     """Import a transcript or an archive and replay what came out. `JobFailed` when nothing was published.
 
     The result: `cassettes`: a list with `cassetteId`, `records`, `entities`, `unrecognised`, `replay` (`equal` or the
-    first mismatch) and `created` (False when exactly this Cassette was there already); `report` of the import.
+    first mismatch), `created` (False when exactly this Cassette was there already) and `secrets` (findings, masked);
+    `report` of the import.
     """
     request = {"kind": "import", "source": str(source.resolve()), "home": str(home.resolve()), "name": name}
     return _run(request, on_progress)
@@ -51,6 +52,11 @@ def run_verify(path: Path, *, static_only: bool = False, size: bool = False) -> 
     With `size` also where its bytes are.
     """
     return _run({"kind": "verify", "path": str(path.resolve()), "static": static_only, "size": size}, None)
+
+
+def run_redact(path: Path, target: Path) -> JsonObject:
+    """Make the redacted copy of a Cassette in the new folder `target`: `cassetteId`, `secrets`, `replay`."""
+    return _run({"kind": "redact", "path": str(path.resolve()), "target": str(target.resolve())}, None)
 
 
 def size_evidence(path: Path) -> JsonObject:

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from cassettes.artifacts.archives import import_archive
+from cassettes.artifacts.archives import import_archive, is_archive
 from cassettes.artifacts.cassette import CassetteFolder
+from cassettes.artifacts.secrets import scan
 from cassettes.artifacts.store import ArtifactStore
-from cassettes.core.errors import InputRejected, Place
 from cassettes.playback.headless import replay
 from cassettes.transcripts.importing import count_entities, import_transcript
 from cassettes.transcripts.script import Report
@@ -19,9 +19,6 @@ from cassettes.transcripts.script import Report
 JsonObject = dict[str, Any]
 Say = Callable[[JsonObject], None]
 
-_HEAD_BYTES = 512
-_ARCHIVE_STARTS = (b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
-_TAR_MAGIC = slice(257, 262)
 _SHOWN_PROBLEMS = 50
 
 
@@ -37,18 +34,6 @@ def import_source(request: JsonObject, folder: Path, say: Say) -> JsonObject:
     return _import_transcript(source, store, name, folder, say)
 
 
-def is_archive(source: Path) -> bool:
-    """Whether the content is an archive's; what is neither archive nor transcript is told by the transcript reader."""
-    try:
-        with source.open("rb") as stream:
-            head = stream.read(_HEAD_BYTES)
-    except OSError as error:
-        raise InputRejected(
-            f"The file cannot be read: {error.strerror}.", code="source_unreadable", place=Place(file=source.name)
-        ) from error
-    return head.startswith(_ARCHIVE_STARTS) or head[_TAR_MAGIC] == b"ustar"
-
-
 def _import_archive(source: Path, store: ArtifactStore, name: str, folder: Path, say: Say) -> JsonObject:
     say({"kind": "progress", "done": 1, "total": 4, "message": "Unpacking and auditing the Cassette"})
     imported = import_archive(source, store)
@@ -62,6 +47,7 @@ def _import_archive(source: Path, store: ArtifactStore, name: str, folder: Path,
         "unrecognised": 0,
         "created": not imported.already_present,
         **_replayed(imported.path, folder),
+        **_secrets(imported.path, say),
     }
     return {"cassettes": [made], "report": {"format": "cassette", "notes": imported.report.notes}}
 
@@ -82,6 +68,7 @@ def _import_transcript(source: Path, store: ArtifactStore, name: str, folder: Pa
         "unrecognised": sum(imported.report.unknown.values()) + imported.report.problem_count,
         "created": imported.created,
         **_replayed(imported.path, folder),
+        **_secrets(imported.path, say),
     }
     return {"cassettes": [made], "report": report_of(imported.report)}
 
@@ -96,3 +83,8 @@ def report_of(report: Report) -> JsonObject:
 def _replayed(path: Path, folder: Path) -> JsonObject:
     report = replay(path, scratch=folder)
     return {"replay": report.summary, "replayError": report.error}
+
+
+def _secrets(path: Path, say: Say) -> JsonObject:
+    say({"kind": "progress", "done": 95, "total": 100, "message": "Looking for secrets"})
+    return {"secrets": [finding.as_dict() for finding in scan(CassetteFolder(path))]}

@@ -12,6 +12,7 @@ from typing import Any
 from cassettes.core.errors import RepriseError
 from cassettes.worker.confine import confine
 from cassettes.worker.importing import import_source
+from cassettes.worker.redacting import redact_cassette
 from cassettes.worker.verifying import verify_cassette
 from cassettes.worker.viewing import ViewingWorker
 from cassettes.worker.wire import Wire
@@ -57,6 +58,8 @@ def _do(wire: Wire, request: JsonObject, folder: Path) -> None:
         wire.send({"kind": "result", **import_source(request, folder, wire.send)})
     elif kind == "verify":
         wire.send({"kind": "result", **verify_cassette(request, folder)})
+    elif kind == "redact":
+        wire.send({"kind": "result", **redact_cassette(request, folder)})
     else:
         raise RepriseError(f"{kind!r} is no job.", code="worker_job_unknown")
 

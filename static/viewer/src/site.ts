@@ -6,7 +6,7 @@ const POLL_MS = 300;
 
 interface Job {
   id: string;
-  state: "queued" | "running" | "done" | "failed";
+  state: "queued" | "running" | "done" | "failed" | "held";
   progress: number;
   message: string;
   error: { code: string; message: string; place: string; hint?: string } | null;
@@ -75,6 +75,11 @@ class Uploads {
       );
       return;
     }
+    if (job.state === "held") {
+      const decide = h("a", { class: "button quiet", href: `/uploads/${job.id}/` }, "Look and decide");
+      row.replaceChildren(h("strong", {}, name), h("p", {}, "Secrets were found in it, so it is not published yet."), decide);
+      return;
+    }
     const made = (job.result?.cassettes ?? []).map((one) =>
       h(
         "p",
@@ -111,7 +116,7 @@ async function follow(id: string, tell: (job: Job) => void): Promise<Job> {
   for (;;) {
     const answer = await fetch(`/api/uploads/${id}`);
     const job = (await answer.json()) as Job;
-    if (!answer.ok || job.state === "done" || job.state === "failed") return job;
+    if (!answer.ok || ["done", "failed", "held"].includes(job.state)) return job;
     tell(job);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
