@@ -5,7 +5,7 @@ PY := .venv/bin/python
 PORT ?= 8000
 export REPRISE_HOME ?= $(CURDIR)/var
 
-.PHONY: setup run test bench lint lock clean
+.PHONY: setup run test bench fuzz lint lock clean
 
 setup:  ## .venv, pinned requirements, Node, the built viewer
 	@PYTHON="$(PYTHON)" .ci/setup requirements.txt
@@ -32,10 +32,18 @@ bench: setup  ## measure; compares side by side in one run
 	@PYTHON="$(PYTHON)" .ci/setup requirements-dev.txt
 	$(PY) -m tests.bench
 
+FUZZ_SECONDS ?= 120
+fuzz: setup  ## attack the archive import and every parser, so many seconds each
+	@PYTHON="$(PYTHON)" .ci/setup requirements-dev.txt
+	@PYTHON="$(PYTHON)" .ci/setup requirements-fuzz.txt
+	@for target in archive cassette parsers protocol transcript secrets; do \
+	    $(PY) -m tests.fuzz $$target -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
 lock:  ## pin what the .in files ask for
 	.venv/bin/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url -o requirements.txt requirements.in
 	.venv/bin/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url -o requirements-dev.txt requirements-dev.in
 	.venv/bin/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url -o requirements-node.txt requirements-node.in
+	.venv/bin/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url -o requirements-fuzz.txt requirements-fuzz.in
 
 clean:
 	rm -rf .venv node_modules static/dist staticfiles

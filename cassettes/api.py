@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
-from ninja import ModelSchema, NinjaAPI, Query, Schema
+from ninja import ModelSchema, NinjaAPI, Query, Schema, Status
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.security.session import SessionAuth
 
@@ -133,11 +133,11 @@ def rename_cassette(request: HttpRequest, cassette_id: str, new: NameIn) -> Cass
 
 
 @api.delete("/cassettes/{cassette_id}", response={204: None})
-def delete_cassette(request: HttpRequest, cassette_id: str) -> tuple[int, None]:
+def delete_cassette(request: HttpRequest, cassette_id: str) -> Status[None]:
     """Discard a Cassette."""
     _admin(request)
     catalog.delete(cassette_id)
-    return 204, None
+    return Status(204, None)
 
 
 @api.post("/cassettes/{cassette_id}/verify", response=dict[str, Any])
@@ -155,7 +155,7 @@ def get_size(request: HttpRequest, cassette_id: str) -> dict[str, Any]:
 
 # ------------------------------------------------------------------------------------------------- uploads
 @api.post("/uploads", response={202: UploadOut})
-def upload(request: HttpRequest, filename: str = "", name: str = "") -> tuple[int, Upload]:
+def upload(request: HttpRequest, filename: str = "", name: str = "") -> Status[Upload]:
     """Upload an archive or a transcript: as the field `file` of a form, or as the body with `?filename=`."""
     _admin(request)
     if request.content_type == "multipart/form-data":
@@ -163,8 +163,8 @@ def upload(request: HttpRequest, filename: str = "", name: str = "") -> tuple[in
         if file is None:
             raise InputRejected("The form has no file in its field `file`.", code="upload_missing")
         name = name or str(request.POST.get("name", ""))
-        return 202, uploads.take(file.chunks(), file.name or filename, name=name, by=request.user)
-    return 202, uploads.take(_body(request), filename, name=name, by=request.user)
+        return Status(202, uploads.take(file.chunks(), file.name or filename, name=name, by=request.user))
+    return Status(202, uploads.take(_body(request), filename, name=name, by=request.user))
 
 
 def _body(request: HttpRequest) -> Iterator[bytes]:
@@ -195,11 +195,11 @@ def list_links(request: HttpRequest, cassette_id: str) -> list[ReviewLink]:
 
 
 @api.post("/cassettes/{cassette_id}/links", response={201: LinkMade})
-def create_link(request: HttpRequest, cassette_id: str, wanted: LinkIn) -> tuple[int, dict[str, Any]]:
+def create_link(request: HttpRequest, cassette_id: str, wanted: LinkIn) -> Status[dict[str, Any]]:
     """Make a review link."""
     _admin(request)
     link, token = catalog.create_link(cassette_id, expires=wanted.expires, label=wanted.label, by=request.user)
-    return 201, {**LinkOut.from_orm(link).dict(), "url": request.build_absolute_uri(f"/review/{token}/")}
+    return Status(201, {**LinkOut.from_orm(link).dict(), "url": request.build_absolute_uri(f"/review/{token}/")})
 
 
 @api.delete("/cassettes/{cassette_id}/links/{link_id}", response=LinkOut)

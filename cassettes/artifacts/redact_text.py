@@ -12,12 +12,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from cassettes.core.jsontext import compact
+from cassettes.core.errors import CassetteRejected
+from cassettes.core.jsontext import compact, iter_values
 
 MIN_PIECE = 6  # characters; shorter pieces of a secret tell nothing, and would be found in ordinary words
 FILLER = "redacted-"
 STREAMED = frozenset({"delta", "text", "content", "output", "chunk", "partialJson", "partial_json"})
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?')
+_TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?')
 _SPACE = re.compile(r"(?:\s|\\+[nrt])+")
 
 
@@ -58,30 +59,29 @@ class Redactor:
         return self._pattern.sub(lambda match: filler(len(match.group())), text)
 
     def json(self, data: bytes, shares: dict[int, str] | None = None) -> bytes:
-        """JSON text without the secrets in its string values; `shares` gives the text of streamed tokens.
+        """JSON text without the secrets in its strings; `shares` gives the text of streamed tokens.
 
         Text that is no JSON (stderr) is searched as it is.
         """
         source = data.decode("utf-8", "surrogateescape")
+        if not _is_json(data):
+            return self.text(source).encode("utf-8", "surrogateescape")
         parts: list[str] = []
         at = 0
         for number, match in enumerate(_TOKEN.finditer(source)):
-            if match.group(1):
-                continue  # a member name
-            old = _value(match.group())
-            if old is None:
-                continue
+            old = _value(match.group(1))
             new = (shares or {}).get(number, self.text(old))
             if new != old:
                 parts += [source[at : match.start()], compact(new)]
-                at = match.end()
-        result = "".join([*parts, source[at:]])
-        return self.text(result).encode("utf-8", "surrogateescape")
+                at = match.end(1)
+        return "".join([*parts, source[at:]]).encode("utf-8", "surrogateescape")
 
     def shares(self, lines: Iterable[bytes]) -> dict[int, dict[int, str]]:
         """For lines of one stream: (line → token → text) of streamed texts whose secrets cross lines."""
         streamed: dict[str, _Streamed] = {}
         for line_number, line in enumerate(lines):
+            if not _is_json(line):
+                continue
             for key, token, text in _streamed_tokens(line.decode("utf-8", "surrogateescape")):
                 streamed.setdefault(key, _Streamed()).shares.append(_Share(line_number, token, text))
         result: dict[int, dict[int, str]] = {}
@@ -95,11 +95,15 @@ class Redactor:
         return result
 
 
-def _value(token: str) -> str | None:
+def _is_json(data: bytes) -> bool:
     try:
-        value: str = json.loads(token, strict=False)
-    except ValueError:
-        return None
+        return any(True for _ in list(iter_values(data, exact=False)))
+    except CassetteRejected:
+        return False
+
+
+def _value(token: str) -> str:
+    value: str = json.loads(token, strict=False)
     return value
 
 
@@ -107,10 +111,11 @@ def _streamed_tokens(line: str) -> Iterator[tuple[str, int, str]]:
     """(the line without the token, number of the token, its text) of every streamed member."""
     name = ""
     for number, match in enumerate(_TOKEN.finditer(line)):
-        if match.group(1):
-            name = match.group()[: -len(match.group(1))].strip('"')
-        elif name in STREAMED:
-            text = _value(match.group())
+        if match.group(2):
+            name = match.group(1).strip('"')
+            continue
+        if name in STREAMED:
+            text = _value(match.group(1))
             if text:
                 yield line[: match.start()] + line[match.end() :], number, text
-            name = ""
+        name = ""
