@@ -40,10 +40,10 @@ fuzz: setup  ## attack the archive import and every parser, so many seconds each
 	    $(PY) -m tests.fuzz $$target -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 lock:  ## pin what the .in files ask for
-	.venv/bin/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url -o requirements.txt requirements.in
-	.venv/bin/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url -o requirements-dev.txt requirements-dev.in
-	.venv/bin/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url -o requirements-node.txt requirements-node.in
-	.venv/bin/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url -o requirements-fuzz.txt requirements-fuzz.in
+	.venv/bin/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links -o requirements.txt requirements.in
+	.venv/bin/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links -o requirements-dev.txt requirements-dev.in
+	.venv/bin/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links -o requirements-node.txt requirements-node.in
+	.venv/bin/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links -o requirements-fuzz.txt requirements-fuzz.in
 
 clean:
 	rm -rf .venv node_modules static/dist staticfiles
