@@ -13,7 +13,7 @@ from cassettes.artifacts.store import ArtifactStore
 from cassettes.playback.headless import replay
 from cassettes.transcripts.importing import import_transcript
 from cassettes.transcripts.reading import read_transcript
-from tests.bench import host_apply
+from tests.bench import host_apply, validate
 from tests.samples import transcripts
 
 ROUNDS = 5
@@ -48,6 +48,8 @@ def main() -> None:
             ]
         print(f"{path.stem:44} " + " ".join(f"{one:8.1f}" for one in times))
     host_apply.main()
+    print()
+    validate.report(validate.SIZES)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import orjson
@@ -114,11 +114,8 @@ def prepare(cassette: Path, *, cold: bool) -> None:
                         pass
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sizes", nargs="*", type=int, default=list(SIZES), help="megabytes")
-    sizes = parser.parse_args().sizes
+def report(sizes: Iterable[int]) -> None:
+    """Print the table for Cassettes of so many megabytes."""
     print(f"{'shape':18} {'MB':>5} {'frames':>8}  {'contender':14} {'cold s':>8} {'warm s':>8} {'MB/s':>7} {'MiB':>5}")
     for shape, payload in SHAPES.items():
         for megabytes in sizes:
@@ -134,6 +131,13 @@ def main() -> None:
                         f"{shape:18} {size:5.0f} {frames:8}  {name:14} {cold:8.3f} {warm:8.3f} {rate:7.0f} {peak:5.0f}",
                         flush=True,
                     )
+
+
+def main() -> None:
+    """The sizes from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sizes", nargs="*", type=int, default=list(SIZES), help="megabytes")
+    report(parser.parse_args().sizes)
 
 
 if __name__ == "__main__":
