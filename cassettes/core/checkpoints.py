@@ -7,13 +7,12 @@ from typing import ClassVar
 
 import msgspec
 
-from cassettes.core import jsontext
 from cassettes.core.activity import ActivityEvent, Timeline
 from cassettes.core.address import EntityAddress, ObservationPosition, check_address
 from cassettes.core.errors import CassetteRejected, Place
 from cassettes.core.manifest import SCHEMA_VERSION
 from cassettes.core.policy import POLICY
-from cassettes.core.records import Record, Value, indented_bytes, present, read_record
+from cassettes.core.records import Record, Value, decode_record, indented_bytes, present
 
 PLAN_SCHEMA_VERSION = 2
 OBSERVATION_SCHEMA_VERSION = 2
@@ -208,7 +207,7 @@ def checkpoint_id(index: int) -> str:
 
 def decode_plan(data: bytes) -> CheckpointPlan:
     """The bytes of the plan as a record; its rules are checked by `check_plan`."""
-    read = read_record(_ReadPlan, jsontext.decode_strict(data, file=PLAN_FILE), file=PLAN_FILE)
+    read = decode_record(_ReadPlan, data, file=PLAN_FILE)
     return CheckpointPlan(
         read.schema_version, read.cassette_schema_version, read.observation_schema_version, read.checkpoints
     )

@@ -159,15 +159,13 @@ def check_depth(text: str, file: str = "", line: int = 0) -> None:
     """Refuse nesting deeper than 10 000 before a recursive decoder sees it."""
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return
-    depth = deepest = 0
-    for match in _STRUCTURE.finditer(text):
-        mark = match.group()
-        if mark in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif mark in "]}":
-            depth -= 1
-    if deepest > MAX_DEPTH:
+    brackets = _STRING.sub("", text).translate(_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        shorter = brackets.replace("()", "")  # the innermost level of every value
+        if len(shorter) == len(brackets):
+            return  # nothing left, or not balanced: the decoder will say so
+        brackets = shorter
+    if brackets:
         raise _too_deep(file, line)
 
 
@@ -189,7 +187,17 @@ def deep_nesting() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+class _Brackets(dict[int, str | None]):
+    """A translation that keeps brackets only, all of one kind."""
+
+    def __missing__(self, char: int) -> None:
+        return None
+
+
+_BRACKETS = _Brackets({ord("["): "(", ord("{"): "(", ord("]"): ")", ord("}"): ")"})
 
 
 class _Duplicate(ValueError):

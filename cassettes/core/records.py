@@ -6,6 +6,7 @@ ignored; a wrong type is refused with its JSON path.
 
 from __future__ import annotations
 
+import re
 import types
 import typing
 from functools import cache
@@ -17,15 +18,16 @@ from cassettes.core import jsontext
 from cassettes.core.errors import CassetteRejected, Place
 
 _INTEGER_LIMIT = 1 << 63
+_ODD_NUMBER = re.compile(rb"[:\[,]\s*(?:-\d|\d{19,}\s*[,}\]])")  # perhaps negative, or out of range
 
 
-class Record(msgspec.Struct, rename="camel"):
+class Record(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     """Base of the records of the contract. `omit_empty` names the members left out at their zero value."""
 
     omit_empty: ClassVar[frozenset[str]] = frozenset()
 
 
-class Value(msgspec.Struct, rename="camel", frozen=True):
+class Value(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fields=True):
     """Base of the records that are values: hashable, never changed."""
 
     omit_empty: ClassVar[frozenset[str]] = frozenset()
@@ -60,6 +62,17 @@ def _wire_value(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _wire_value(value[key]) for key in sorted(value)}
     return value
+
+
+def decode_record(kind: type[T], data: bytes, *, file: str) -> T:
+    """The bytes of a whole file as a record: at once when it is written as we write it, else member by member."""
+    value = jsontext.decode_strict(data, file=file)
+    if not _ODD_NUMBER.search(data):
+        try:
+            return msgspec.convert(value, kind)
+        except (msgspec.ValidationError, RecursionError):
+            pass
+    return read_record(kind, value, file=file)
 
 
 def read_record(kind: type[T], value: Any, *, file: str, line: int = 0, path: str = "$") -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from cassettes.core.errors import CassetteRejected, Place
@@ -61,6 +62,7 @@ def _escapes(relative: str) -> bool:
     return False
 
 
+@lru_cache(4096)
 def is_path_member(name: str) -> bool:
     """Whether strings under a member of this name are paths (V11)."""
     lowered = name.lower()
@@ -83,20 +85,27 @@ class _Spot:
         return "".join(reversed(steps))
 
 
-def _members(document: Any) -> Iterator[tuple[_Spot, str, Any]]:
-    """(place, member name, value) of everything in a document, members in sorted order; arrays inherit the name.
+def _named_members(document: Any) -> Iterator[tuple[_Spot, str, Any]]:
+    """(place, member name, value) of members that the rules name: `workspaceId`, and strings under path members.
 
-    Not recursive: a document may be nested 10 000 deep.
+    Arrays inherit the name. Not recursive: a document may be nested 10 000 deep.
     """
     pending: list[tuple[_Spot, str, Any]] = [(_Spot(None, "$"), "", document)]
     while pending:
         spot, name, value = pending.pop()
-        yield spot, name, value
         if isinstance(value, dict):
-            pending.extend((_Spot(spot, f".{one}"), one, value[one]) for one in sorted(value, reverse=True))
-        elif isinstance(value, list):
-            places = range(len(value) - 1, -1, -1)
-            pending.extend((_Spot(spot, f"[{index}]"), name, value[index]) for index in places)
+            for one in sorted(value):
+                member = value[one]
+                if one == "workspaceId" or (isinstance(member, str) and is_path_member(one)):
+                    yield _Spot(spot, f".{one}"), one, member
+            inner = [one for one in value if isinstance(value[one], dict | list)]
+            pending.extend((_Spot(spot, f".{one}"), one, value[one]) for one in sorted(inner, reverse=True))
+        else:
+            for index in range(len(value) - 1, -1, -1):
+                if isinstance(value[index], dict | list):
+                    pending.append((_Spot(spot, f"[{index}]"), name, value[index]))
+                elif isinstance(value[index], str) and is_path_member(name):
+                    yield _Spot(spot, f"[{index}]"), name, value[index]
 
 
 def check_portable_document(document: Any, *, file: str = "", artifact: bool = False) -> None:
@@ -111,15 +120,14 @@ def check_portable_document(document: Any, *, file: str = "", artifact: bool = F
             message, code="state_non_portable", place=Place(file=file, path=str(spot)), found=found, hint=hint
         )
 
-    for spot, name, value in _members(document):
+    for spot, name, value in _named_members(document):
         if name == "workspaceId" and spot.step == ".workspaceId":
             raise refuse("A state must not know the workspace it was recorded in.", spot)
-        if isinstance(value, str) and is_path_member(name):
-            if is_machine_path(value):
-                hint = "Only paths below the working directory can be recorded, as ${REPLAY_CWD}/…."
-                raise refuse("A path of the recording machine is in the state.", spot, value, hint)
-            if artifact and leaves_token_root(value):
-                raise refuse("A token path leaves its directory.", spot, value)
+        if is_machine_path(value):
+            hint = "Only paths below the working directory can be recorded, as ${REPLAY_CWD}/…."
+            raise refuse("A path of the recording machine is in the state.", spot, value, hint)
+        if artifact and leaves_token_root(value):
+            raise refuse("A token path leaves its directory.", spot, value)
 
 
 # ------------------------------------------------------------------------------------------------- V1-V11

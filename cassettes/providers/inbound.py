@@ -21,6 +21,7 @@ class InboundTransform:
         self._provider = provider
         self._matcher = matcher
         self._skipped: set[str] = set()
+        self._identity_names = [name.encode() for name in provider.generated_identity_fields]
 
     def skip_response(self, recorded_id: str) -> None:
         """The request with this id was never sent: its response is dropped, once."""
@@ -28,7 +29,7 @@ class InboundTransform:
 
     def transform(self, kind: str, data: bytes) -> bytes:
         """The bytes to deliver. Bytes that are no sequence of JSON values pass unchanged."""
-        if kind == "exit" or not data:
+        if kind == "exit" or not data or self._stays(data):
             return data
         try:
             values = decode_values(data)
@@ -41,6 +42,15 @@ class InboundTransform:
         if unchanged and data.endswith(b"\n"):
             return data
         return encode_values(live) if live else b""
+
+    def _stays(self, data: bytes) -> bool:
+        """Whether nothing in these whole lines can be ours to change; saves decoding them."""
+        if not data.endswith(b"\n") or b"${" in data or b"\\u" in data:
+            return False
+        if b'"result"' in data or b'"error"' in data or self._provider.response_types:
+            return False
+        lowered = data.lower()
+        return not any(name in lowered for name in self._identity_names)
 
     def _identities(self, value: Any) -> Any:
         known = self._matcher.identities

@@ -27,8 +27,11 @@ JsonObject = dict[str, Any]
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 NAMES = TEXTS.map(str.strip).filter(lambda text: 1 <= len(text) <= 120)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False), TEXTS),
+    st.one_of(
+        st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False), TEXTS
+    ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3), st.dictionaries(TEXTS.map(lambda t: f"x{t}"), inner, max_size=3)
     ),
