@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import msgspec
@@ -29,11 +31,22 @@ def fingerprint(event_type: str, address: EntityAddress, stable: dict[str, Any])
     document: dict[str, Any] = {
         "schemaVersion": OBSERVATION_SCHEMA_VERSION,
         "type": event_type,
-        "address": to_wire(address),
+        "address": _address_wire(address),
     }
     if stable:
         document["stable"] = jsontext.sorted_map(stable)
-    return "sha256:" + hashlib.sha256(jsontext.compact(document).encode()).hexdigest()
+    data = msgspec.json.encode(document)
+    if _ESCAPED.search(data):  # only the compact form of the contract escapes as it wants
+        data = jsontext.compact(document).encode()
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+_ESCAPED = re.compile(rb"[<>&\\\x7f-\xff]")
+
+
+@lru_cache(4096)
+def _address_wire(address: EntityAddress) -> dict[str, Any]:
+    return to_wire(address)
 
 
 class JournalObservation(Value, frozen=True):

@@ -244,7 +244,6 @@ class Surface:
             verified = self.checkpoints.verify(checkpoint, self.barrier.handled)
             if not (verified.trigger and verified.readiness):
                 return
-            self.host.flush()
             self.landed.append((checkpoint.index, self.time))
             self._aim(checkpoint.index + 1)
             self._changed()

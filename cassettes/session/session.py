@@ -11,8 +11,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
 from cassettes.core.errors import RepriseError
 from cassettes.engine.engine import ActivityEngine, Command, CommandResult
 from cassettes.host.host import Host
@@ -256,15 +254,17 @@ class AgentSession:
 
 
 def _observation_intent(mutation: Mutation) -> JsonObject | None:
-    """The canonical observation that the engine hears of, or None where it does not care."""
+    """The canonical observation that the engine hears of, as far as it looks at it; None where it does not care."""
     value = mutation.value
     if isinstance(value, SessionRow):
-        return {"type": "session/upserted", "session": msgspec.to_builtins(value)}
+        told: JsonObject = {"id": value.id, "activeTurnId": value.active_turn_id, "settings": value.settings}
+        return {"type": "session/upserted", "session": told}
     if isinstance(value, TurnRow):
-        return {"type": "turn/upserted", "agentSessionId": value.session_id, "turn": msgspec.to_builtins(value)}
+        told = {"id": value.id, "phase": value.phase, "outcome": value.outcome}
+        return {"type": "turn/upserted", "agentSessionId": value.session_id, "turn": told}
     if isinstance(value, InteractionRow):
-        row = msgspec.to_builtins(value)
-        return {"type": "interaction/upserted", "agentSessionId": value.session_id, "interaction": row}
+        told = {"turnId": value.turn_id, "requestId": value.request_id, "status": value.status}
+        return {"type": "interaction/upserted", "agentSessionId": value.session_id, "interaction": told}
     if isinstance(value, MessageRow) and mutation.change == "insert" and _engine_cares(value):
         row = {"id": value.id, "turnId": value.turn_id, "kind": value.kind, "role": value.role}
         return {
