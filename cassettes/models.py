@@ -47,7 +47,7 @@ class Cassette(models.Model):
         return PROVIDER_NAMES.get(self.provider, self.provider or "unknown")
 
 
-PROVIDER_NAMES = {"codex": "Codex", "claude-code": "Claude Code"}
+PROVIDER_NAMES = {"codex": "Codex", "claude-code": "Claude Code", "acp": "ACP agent"}
 
 
 def duration_text(milliseconds: int) -> str:

@@ -10,6 +10,9 @@ from collections.abc import Callable
 import msgspec
 
 from cassettes.core.errors import CassetteRejected, Place
+from cassettes.providers.acp.adapter import AcpAdapter
+from cassettes.providers.acp.codec import AcpCodec
+from cassettes.providers.acp.declared import ACP
 from cassettes.providers.claude_code.adapter import ClaudeAdapter
 from cassettes.providers.claude_code.codec import SidecarCodec
 from cassettes.providers.claude_code.declared import CLAUDE_CODE
@@ -28,6 +31,7 @@ class _Entry(msgspec.Struct, frozen=True):
 _ENTRIES = (
     _Entry(CODEX, CodexAdapter, JsonRpcCodec),
     _Entry(CLAUDE_CODE, ClaudeAdapter, SidecarCodec),
+    _Entry(ACP, AcpAdapter, AcpCodec),
 )
 _BY_ID = {entry.provider.id: entry for entry in _ENTRIES}
 _BY_TARGET = {entry.provider.target: entry for entry in _ENTRIES}

@@ -38,12 +38,18 @@ class TranscriptTransport:
 
     def launch(self, launch: Launch, receiver: Receiver) -> TranscriptConnection:
         """Open the connection; a transcript is one process."""
+        from cassettes.transcripts.acp_player import AcpConnection
         from cassettes.transcripts.claude_player import ClaudeConnection
         from cassettes.transcripts.codex_player import CodexConnection
 
         if self.connection is not None and not self.connection.closed:
             raise InputRejected("the transcript is being played already", code="transcript_second_launch")
-        kind = CodexConnection if self._script.provider == "codex" else ClaudeConnection
+        kinds: dict[str, type[TranscriptConnection]] = {
+            "codex": CodexConnection,
+            "claude-code": ClaudeConnection,
+            "acp": AcpConnection,
+        }
+        kind = kinds[self._script.provider]
         self.connection = kind(self._script, self._schedule, self._portable, receiver)
         return self.connection
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cassettes.core.errors import InputRejected, Place
+from cassettes.transcripts.acp import read_acp
 from cassettes.transcripts.claude import read_claude
 from cassettes.transcripts.claude_stream import read_claude_stream
 from cassettes.transcripts.codex import read_codex
@@ -39,12 +40,7 @@ def read_transcript(
     elif kind == "codex-exec":
         script = read_codex_exec(path, started=_written_at(path), limit=limit)
     else:
-        raise InputRejected(
-            "this is a log of the Agent Client Protocol, which cannot be imported",
-            code="transcript_format_unsupported",
-            place=Place(file=path.name),
-            hint="Import the session file of the agent itself.",
-        )
+        script = read_acp(path, started=_written_at(path), session_id=session_id, limit=limit)
     if not script.turns:
         raise InputRejected(
             f"the file holds {script.report.records} records, and no prompt or answer among them",

@@ -188,7 +188,7 @@ class Turn(msgspec.Struct, kw_only=True):
 class Script(msgspec.Struct, kw_only=True):
     """A whole session."""
 
-    provider: Literal["codex", "claude-code"]
+    provider: Literal["codex", "claude-code", "acp"]
     session_id: str
     cwd: str = ""
     model: str = ""

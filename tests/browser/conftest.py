@@ -26,9 +26,9 @@ FLAGS = [
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium."""
+    """Debian's Chromium. It goes with its module: Playwright's event loop in this thread is in the way of others."""
     program = next((found for name in _NAMES if (found := shutil.which(name))), None)
     assert program is not None, "the browser tests need Chromium: apt-get install chromium"
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright keeps an event loop in this thread
@@ -36,6 +36,7 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield started
         started.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
 @pytest.fixture(scope="session")

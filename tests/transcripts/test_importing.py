@@ -84,11 +84,12 @@ def test_what_is_no_transcript_is_refused_and_leaves_nothing(text: str, tmp_path
 
 def test_public_transcripts_are_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Prints the share that becomes a published, verifying Cassette; what is refused must say why."""
-    found = sorted(SHARED.rglob("*.jsonl")) if SHARED.is_dir() else []
+    found = sorted(SHARED.rglob("*.*json*")) if SHARED.is_dir() else []
     found = [
         path
         for path in found
-        if "transcript" in path.as_posix().removeprefix(SHARED.as_posix()) or "rollout" in path.name
+        if path.suffix in (".jsonl", ".ndjson")
+        and ("transcript" in path.as_posix().removeprefix(SHARED.as_posix()) or "rollout" in path.name)
     ]
     store = ArtifactStore(tmp_path)
     equal, refused = 0, []
