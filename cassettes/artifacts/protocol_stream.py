@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
-from cassettes.core.errors import CassetteRejected
-from cassettes.core.jsontext import MAX_DEPTH, check_depth
+from cassettes.core.jsontext import MAX_DEPTH, is_too_deep, may_be_deep
 from cassettes.providers.value_audit import Members
 
 _SPACE = " \t\n\r"
@@ -50,10 +49,7 @@ def parse_values(data: bytes) -> list[Any]:
     text = data.decode("utf-8", "replace")
     values: list[Any] = []
     at = 0
-    try:
-        check_depth(text)
-    except CassetteRejected:
-        raise MalformedError("too deep") from None
+    deep = may_be_deep(text)
     while True:
         while at < len(text) and text[at] in _SPACE:
             at += 1
@@ -65,6 +61,8 @@ def parse_values(data: bytes) -> list[Any]:
             value, end = _parse_deep(text, at)
         except ValueError:
             raise MalformedError("not JSON") from None
+        if deep and is_too_deep(value):
+            raise MalformedError("too deep")
         if not isinstance(value, tuple | list) and end < len(text) and text[end] not in _SPACE:
             raise MalformedError("text after a value")
         values.append(value)

@@ -17,6 +17,7 @@ from cassettes.core.errors import CassetteRejected, Place
 
 MAX_DEPTH = 10_000
 _DEEP_FRAMES = 4 * MAX_DEPTH
+_CONTAINERS = (dict, list, tuple)
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _SPECIAL = re.compile("[<>&\u2028\u2029]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -137,10 +138,11 @@ def decode_strict(data: bytes, *, file: str = "", line: int = 0) -> Any:
     if data.startswith(b"\xef\xbb\xbf"):
         raise _bad("the text begins with a byte order mark", file, line)
     text = data.decode("utf-8", "replace")
-    check_depth(text, file, line)
     try:
         with deep_nesting():
             value = _STRICT.decode(text)
+            if may_be_deep(text) and is_too_deep(value):
+                raise _too_deep(file, line)
             return _clean(value) if "\\u" in text else value
     except _Duplicate as duplicate:
         raise CassetteRejected(
@@ -155,18 +157,29 @@ def decode_strict(data: bytes, *, file: str = "", line: int = 0) -> Any:
         raise _bad(str(error), file, line) from None
 
 
-def check_depth(text: str, file: str = "", line: int = 0) -> None:
-    """Refuse nesting deeper than 10 000 before a recursive decoder sees it."""
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
-        return
-    brackets = _STRING.sub("", text).translate(_BRACKETS)
+def may_be_deep(text: str) -> bool:
+    """Whether a text has so many brackets that its value could be nested too deeply."""
+    return len(text) > MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether a decoded value is nested deeper than 10 000; level by level, without recursion.
+
+    A tuple is an object as its members in order.
+    """
+    level = [value] if isinstance(value, _CONTAINERS) else []
     for _ in range(MAX_DEPTH):
-        shorter = brackets.replace("()", "")  # the innermost level of every value
-        if len(shorter) == len(brackets):
-            return  # nothing left, or not balanced: the decoder will say so
-        brackets = shorter
-    if brackets:
-        raise _too_deep(file, line)
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                inner = list(one.values())
+            else:
+                inner = [member for _, member in one] if isinstance(one, tuple) else one
+            below += [item for item in inner if isinstance(item, _CONTAINERS)]
+        if not below:
+            return False
+        level = below
+    return True
 
 
 def _too_deep(file: str, line: int) -> CassetteRejected:
@@ -185,19 +198,6 @@ def deep_nesting() -> Iterator[None]:
         yield
     finally:
         sys.setrecursionlimit(before)
-
-
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-
-
-class _Brackets(dict[int, str | None]):
-    """A translation that keeps brackets only, all of one kind."""
-
-    def __missing__(self, char: int) -> None:
-        return None
-
-
-_BRACKETS = _Brackets({ord("["): "(", ord("{"): "(", ord("]"): ")", ord("}"): ")"})
 
 
 class _Duplicate(ValueError):
@@ -271,7 +271,7 @@ def iter_values(data: bytes, *, exact: bool) -> Iterator[Any]:
         except orjson.JSONDecodeError:
             pass
     text = data.decode("utf-8", "replace")
-    check_depth(text)
+    deep = may_be_deep(text)
     decoder = _EXACT if exact else _STRICT
     position, end, found = 0, len(text), False
     while True:
@@ -285,6 +285,8 @@ def iter_values(data: bytes, *, exact: bool) -> Iterator[Any]:
             raise CassetteRejected(f"member {duplicate.name!r} is given twice", code="json_duplicate_member") from None
         except (ValueError, RecursionError) as error:
             raise CassetteRejected(f"not a JSON value: {error}", code="protocol_json_invalid") from None
+        if deep and is_too_deep(value):
+            raise _too_deep("", 0)
         found = True
         yield value
     if not found:

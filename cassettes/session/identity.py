@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cassettes.core.address import EntityAddress, ObservationPosition, Origin, address_key, goal_discriminator
+from cassettes.core.address import EntityAddress, ObservationPosition, Origin, goal_discriminator
 from cassettes.core.errors import ReplayFailed
 from cassettes.core.state import ReplayState
 from cassettes.session.observe import Entity, ObservedFact
@@ -17,7 +17,7 @@ class BindingTable:
 
     def __init__(self, root_session_id: str) -> None:
         self._address_by_runtime: dict[tuple[str, ...], EntityAddress] = {}
-        self._entity_by_address: dict[str, Entity] = {}
+        self._entity_by_address: dict[EntityAddress, Entity] = {}
         self.bind(Entity(kind="session", session_id=root_session_id), root_address())
 
     def address_of(self, entity: Entity) -> EntityAddress | None:
@@ -26,15 +26,14 @@ class BindingTable:
 
     def entity_of(self, address: EntityAddress) -> Entity | None:
         """The runtime entity bound to an address."""
-        return self._entity_by_address.get(address_key(address))
+        return self._entity_by_address.get(address)
 
     def bind(self, entity: Entity, address: EntityAddress) -> EntityAddress:
         """Bind, or return the address that is bound already; `checkpoint_identity_unresolved` on a contradiction."""
         known = self._address_by_runtime.get(entity.key)
         if known is not None:
             return known
-        key = address_key(address)
-        other = self._entity_by_address.get(key)
+        other = self._entity_by_address.get(address)
         if other is not None and other.key != entity.key:
             raise ReplayFailed(
                 "two entities claim one address of the Cassette",
@@ -43,7 +42,7 @@ class BindingTable:
                 found=" ".join(entity.key),
             )
         self._address_by_runtime[entity.key] = address
-        self._entity_by_address[key] = entity
+        self._entity_by_address[address] = entity
         return address
 
     def observe(
