@@ -46,17 +46,18 @@ class ViewingConsumer(AsyncWebsocketConsumer):
         ticket = service.read_ticket(viewing_id, query.get("ticket", [""])[0])
         if ticket.link_id is not None and not await database_sync_to_async(catalog.link_is_open)(ticket.link_id):
             raise service.TicketRefused("This review link was revoked or has expired.", code="review_link_closed")
-        path = await database_sync_to_async(catalog.artifact_path)(ticket.cassette_id)
+        find = database_sync_to_async(catalog.artifact_path)
+        paths = [str(await find(cassette_id)) for cassette_id in ticket.cassette_ids]
         self.viewing_id = viewing_id
         self.sequence = Sequence()
-        self.groups_joined = [viewing_group(viewing_id), service.cassette_group(ticket.cassette_id)]
+        self.groups_joined = [viewing_group(viewing_id), *map(service.cassette_group, ticket.cassette_ids)]
         if ticket.link_id is not None:
             self.groups_joined.append(service.link_group(ticket.link_id))
         for group in self.groups_joined:
             await self.channel_layer.group_add(group, self.channel_name)
         self.joined = True
         self._window = (0.0, 0)
-        service.join(ticket, str(path))
+        service.join(ticket, paths)
         self._pinging = asyncio.get_running_loop().create_task(self._ping())
 
     async def disconnect(self, code: int) -> None:

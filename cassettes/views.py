@@ -32,6 +32,7 @@ JsonObject = dict[str, Any]
 View = Callable[..., HttpResponseBase]
 
 PAGE_SIZE = 50
+MAX_COMPARED = 8  # a Replay Workspace shows no more
 _START_MEMBERS = ("atMs", "checkpoint", "speed", "idleLimitMs", "mode", "paused")
 _MAX_START_BYTES = 4096
 _CHUNK = 1 << 18
@@ -299,6 +300,44 @@ def open_viewing(request: HttpRequest, cassette_id: str) -> JsonResponse:
         return _opened(service.open_viewing(cassette_id, start=_start(request)))
     except RepriseError as error:
         return _failure(error)
+
+
+@require_GET
+@login_required
+@shows_errors
+def compare(request: HttpRequest) -> HttpResponse:
+    """Several Cassettes side by side: `?id=…&id=…`."""
+    rows = [catalog.get(cassette_id) for cassette_id in _compared(request)]
+    query = "&".join(f"id={row.pk}" for row in rows)
+    context = {"cassettes": rows, "open_url": f"{reverse('open-comparison')}?{query}"}
+    return render(request, "compare.html", context)
+
+
+@require_POST
+def open_comparison(request: HttpRequest) -> JsonResponse:
+    """Open one viewing of several Cassettes for somebody who is signed in."""
+    if not cast(User, request.user).is_authenticated:
+        return JsonResponse({"code": "sign_in_needed", "message": "Sign in to watch.", "place": ""}, status=401)
+    try:
+        chosen = _compared(request)
+        for cassette_id in chosen:
+            catalog.artifact_path(cassette_id)
+        return _opened(service.open_viewing(*chosen, start=_start(request)))
+    except RepriseError as error:
+        return _failure(error)
+
+
+def _compared(request: HttpRequest) -> list[str]:
+    """The Cassettes that shall stand side by side, each once. `workspace_size` when they are too few or too many."""
+    chosen = list(dict.fromkeys(request.GET.getlist("id")))
+    if not 2 <= len(chosen) <= MAX_COMPARED:
+        raise InputRejected(
+            f"2 to {MAX_COMPARED} Cassettes can stand side by side.",
+            code="workspace_size",
+            found=len(chosen),
+            hint="Choose them in the list.",
+        )
+    return chosen
 
 
 @require_POST

@@ -27,10 +27,10 @@ class TicketRefused(RepriseError):
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True):
-    """The right to watch one viewing of one Cassette, signed by the page that made it."""
+    """The right to watch one viewing of one or several Cassettes, signed by the page that made it."""
 
     viewing_id: str
-    cassette_id: str
+    cassette_ids: tuple[str, ...]
     link_id: int | None = None
     start: JsonObject = msgspec.field(default_factory=dict)
 
@@ -45,10 +45,10 @@ class OpenedViewing(msgspec.Struct, frozen=True, kw_only=True):
 _running: dict[str, tuple[Supervisor, asyncio.Task[None]]] = {}
 
 
-def open_viewing(cassette_id: str, *, link_id: int | None = None, start: JsonObject | None = None) -> OpenedViewing:
-    """A new viewing of a Cassette for somebody who may watch it (the caller has checked that)."""
+def open_viewing(*cassette_ids: str, link_id: int | None = None, start: JsonObject | None = None) -> OpenedViewing:
+    """A new viewing of Cassettes for somebody who may watch them (the caller has checked that)."""
     viewing_id = secrets.token_hex(16)
-    claim = {"v": viewing_id, "c": cassette_id, "l": link_id, "s": start or {}}
+    claim = {"v": viewing_id, "c": list(cassette_ids), "l": link_id, "s": start or {}}
     ticket = signing.dumps(claim, salt=_SALT, compress=True)
     return OpenedViewing(viewing_id=viewing_id, socket=f"/ws/viewings/{viewing_id}/?ticket={ticket}")
 
@@ -63,15 +63,15 @@ def read_ticket(viewing_id: str, ticket: str) -> Ticket:
         raise TicketRefused("This viewing is not known here.", hint="Reload the page.") from error
     if claim.get("v") != viewing_id:
         raise TicketRefused("This ticket is for another viewing.", hint="Reload the page.")
-    return Ticket(viewing_id=viewing_id, cassette_id=claim["c"], link_id=claim["l"], start=claim["s"])
+    return Ticket(viewing_id=viewing_id, cassette_ids=tuple(claim["c"]), link_id=claim["l"], start=claim["s"])
 
 
-def join(ticket: Ticket, cassette_path: str) -> None:
+def join(ticket: Ticket, cassette_paths: list[str]) -> None:
     """Make sure that the viewing runs. Called in the event loop."""
     if ticket.viewing_id in _running:
         return
     viewing_id = ticket.viewing_id
-    supervisor = Supervisor(viewing_id, cassette_path, ticket.start, lambda: _forget(viewing_id))
+    supervisor = Supervisor(viewing_id, cassette_paths, ticket.start, lambda: _forget(viewing_id))
     _running[viewing_id] = (supervisor, asyncio.get_running_loop().create_task(supervisor.run()))
 
 

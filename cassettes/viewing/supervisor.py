@@ -41,12 +41,12 @@ def viewing_group(viewing_id: str) -> str:
 class Supervisor:
     """Runs until the last viewer has left; `ended` is called then."""
 
-    def __init__(self, viewing_id: str, cassette_path: str, start: JsonObject, ended: Callable[[], None]) -> None:
+    def __init__(self, viewing_id: str, paths: list[str], start: JsonObject, ended: Callable[[], None]) -> None:
         self.viewing_id = viewing_id
         self.state = "starting"
         # Numbers grow over restarts of the server too: a viewer never takes an old number for a new generation.
         self.generation = self._before_first = int(time.time() * 10)
-        self._path = cassette_path
+        self._paths = paths
         self._start = start
         self._ended = ended
         self._layer = get_channel_layer()
@@ -137,7 +137,7 @@ class Supervisor:
             "kind": "open",
             "viewingId": self.viewing_id,
             "generation": self.generation,
-            "cassettes": [self._path],
+            "cassettes": self._paths,
             "start": start,
         }
         try:

@@ -65,11 +65,17 @@ class Spool:
 def compacted(events: list[JsonObject]) -> list[JsonObject]:
     """The events without upserts and states that a later event replaces; applying them gives the same result.
 
-    Appends to a message are void too when the whole message follows.
+    Appends to a message are void too when the whole message follows, and everything of a Surface that was begun anew.
     """
     seen: set[tuple[object, ...]] = set()
+    void: set[object] = set()  # Surfaces that begin anew later on
     kept: list[JsonObject] = []
     for event in reversed(events):
+        surface = event.get("surface")
+        if surface in void:
+            continue
+        if event["type"] == "reset":
+            void.add(surface)
         key = _key(event)
         if key is not None:
             if key in seen:
@@ -82,6 +88,11 @@ def compacted(events: list[JsonObject]) -> list[JsonObject]:
 
 
 def _key(event: JsonObject) -> tuple[object, ...] | None:
+    key = _row_key(event)
+    return None if key is None else (event.get("surface"), *key)
+
+
+def _row_key(event: JsonObject) -> tuple[object, ...] | None:
     kind = str(event.get("type"))
     if kind in _ROW_KEYS:
         row = event.get("row") or {}

@@ -1,4 +1,4 @@
-"""A worker that shows one Cassette: it plays, tells what happens in batches, and hears controls."""
+"""A worker that shows a Replay Workspace: it plays, tells what happens in batches, and hears controls."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from cassettes.core.errors import RepriseError
 from cassettes.playback.presentation import Presentation
+from cassettes.playback.workspace import Workspace
 from cassettes.worker.spool import Spool, compacted, parts
 from cassettes.worker.wire import Wire
 
@@ -23,7 +24,13 @@ class ViewingWorker:
         self._wire = wire
         self._generation = int(request["generation"])
         self._spool = Spool(folder / "spool.jsonl")
-        self._presentation = Presentation(Path(request["cassettes"][0]), folder, request.get("start") or {})
+        cassettes = [Path(one) for one in request["cassettes"]]
+        start = request.get("start") or {}
+        self._presentation: Presentation | Workspace
+        if len(cassettes) == 1:
+            self._presentation = Presentation(cassettes[0], folder, start)
+        else:
+            self._presentation = Workspace(cassettes, folder, start)
         self._pending: list[JsonObject] = []
         self._sent_at = -BATCH_MS
         self._closed = False
@@ -68,11 +75,12 @@ class ViewingWorker:
 
     def _control(self, message: JsonObject) -> None:
         try:
-            start = self._presentation.rewind(message)
+            shown = self._presentation
+            start = shown.rewind(message) if isinstance(shown, Presentation) else None
             if start is not None:
                 self._wire.send({"kind": "rewind", "start": start})
             else:
-                self._presentation.control(message)
+                shown.control(message)
         except RepriseError as refused:
             self._wire.send({"kind": "refused", "client": message.get("client"), "error": refused.as_dict()})
 

@@ -2,7 +2,7 @@
 import { context } from "esbuild";
 
 const options = {
-  entryPoints: ["static/viewer/src/viewer.ts", "static/viewer/src/site.ts", "static/viewer/src/theme.ts"],
+  entryPoints: { viewer: "static/viewer/src/main.ts", site: "static/viewer/src/site.ts", theme: "static/viewer/src/theme.ts" },
   outdir: "static/dist",
   bundle: true,
   minify: true,

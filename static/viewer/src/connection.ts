@@ -10,7 +10,7 @@ export interface Listener {
   events(events: ViewingEvent[]): void;
   state(state: ViewingState, viewers: number, reason: string): void;
   /** `lost`: trying again. */
-  link(state: "connecting" | "open" | "lost"): void;
+  linkState(state: "connecting" | "open" | "lost"): void;
   /** The right to watch is gone, for good. */
   denied(code: string, message: string): void;
   refused(error: ReplayError): void;
@@ -38,7 +38,7 @@ export class Connection {
 
   /** Ask for a viewing, then connect. */
   async open(): Promise<void> {
-    this.listener.link("connecting");
+    this.listener.linkState("connecting");
     try {
       const answer = await fetch(this.openUrl, {
         method: "POST",
@@ -53,7 +53,7 @@ export class Connection {
       }
       this.address = body.socket;
     } catch {
-      this.listener.link("lost");
+      this.listener.linkState("lost");
       this.later(() => void this.open());
       return;
     }
@@ -74,7 +74,7 @@ export class Connection {
     socket.addEventListener("open", () => {
       this.retryMs = FIRST_RETRY_MS;
       socket.send(JSON.stringify({ kind: "hello", generation: this.generation, after: this.last }));
-      this.listener.link("open");
+      this.listener.linkState("open");
       const waiting = this.waiting;
       this.waiting = [];
       for (const control of waiting) this.send(control);
@@ -86,7 +86,7 @@ export class Connection {
         this.ended = true;
         return;
       }
-      this.listener.link("lost");
+      this.listener.linkState("lost");
       this.later(() => this.connect());
     });
   }

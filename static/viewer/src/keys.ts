@@ -48,9 +48,11 @@ export function actionOf(event: { key: string; shiftKey: boolean; ctrlKey: boole
   return found?.[1] ?? "";
 }
 
-export function listen(actions: Actions): void {
+/** Act on keys while `isOurs` says that they are for these actions. */
+export function listen(actions: Actions, isOurs: () => boolean): void {
   document.addEventListener("keydown", (event) => {
     const target = event.target;
+    if (!isOurs()) return;
     if (event.defaultPrevented || document.querySelector("dialog[open]") !== null) return;
     if (target instanceof HTMLElement && (target.isContentEditable || target.matches("input:not([type=checkbox]), textarea, select"))) return;
     const acts = target instanceof HTMLElement && target.matches("button, summary, a, input");

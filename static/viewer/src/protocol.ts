@@ -148,7 +148,11 @@ export interface ReplayError {
   hint?: string;
 }
 
-export type ViewingEvent =
+/** In a viewing of several Cassettes each event names its Surface; `reset` begins that one anew. */
+export type ViewingEvent = Told & { surface?: number };
+
+type Told =
+  | { type: "reset" }
   | Opened
   | { type: "session"; row: SessionRow }
   | { type: "turn"; row: TurnRow }
@@ -170,7 +174,10 @@ export type ServerMessage =
   | { kind: "denied"; code: string; message: string }
   | { kind: "refused"; error: ReplayError };
 
-export type Control =
+/** In a viewing of several Cassettes a control is for one Surface, or for all. */
+export type Control = Wish & { surface?: number };
+
+type Wish =
   | { command: "play" | "pause" | "next-checkpoint" | "restart" }
   | { command: "speed"; value: number }
   | { command: "idle-limit"; ms: number | null }

@@ -146,6 +146,20 @@ document.addEventListener("submit", (event) => {
   if (question !== undefined && !confirm(question)) event.preventDefault();
 });
 
+/** The bar for comparing is there while Cassettes are chosen, and its button works when it can. */
+function countChosen(): void {
+  const bar = document.querySelector<HTMLElement>(".compare-bar");
+  const button = bar?.querySelector<HTMLButtonElement>("[data-compare]");
+  if (bar == null || button == null) return;
+  const chosen = document.querySelectorAll("td.col-choose input:checked").length;
+  bar.hidden = chosen === 0;
+  button.disabled = chosen < 2 || chosen > 8;
+  button.textContent = chosen < 2 ? "Compare" : `Compare ${chosen}`;
+}
+
+document.addEventListener("change", countChosen);
+countChosen();
+
 // Times in the reader's own zone.
 for (const time of document.querySelectorAll<HTMLTimeElement>("time[datetime]")) {
   const moment = new Date(time.dateTime);

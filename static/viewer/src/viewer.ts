@@ -1,6 +1,6 @@
-/** The viewer of one Cassette: wires the connection, the model and what shows it. */
+/** The viewer of one Cassette: wires what is told, the model and what shows it. */
 
-import { Connection, type Listener } from "./connection";
+import type { Listener } from "./connection";
 import { Controls, SPEEDS } from "./controls";
 import { copy, h, icon } from "./dom";
 import { Find } from "./find";
@@ -9,14 +9,23 @@ import { Model } from "./model";
 import { Outline } from "./outline";
 import { Panel, verdictParts } from "./panel";
 import type { Control, ReplayError, ViewingEvent, ViewingState } from "./protocol";
-import { readPreferences, remember, startFrom } from "./start";
+import { remember } from "./start";
 import { clock } from "./text";
 import { Timeline } from "./timeline";
 import { Transcript } from "./transcript";
 
 const REVEAL_MS = 1500; // a fast-forward that takes longer shows its progress
 
-class Viewer implements Listener {
+/** Where controls go, and what this viewer may do with the page around it. */
+export interface Frame {
+  send(control: Control): void;
+  /** Whether keys are for this viewer now. */
+  hasKeys(): boolean;
+  /** Whether the address of the page is that of this viewer's moment. */
+  ownsAddress: boolean;
+}
+
+export class Viewer implements Listener {
   private model = new Model();
   private readonly transcript: Transcript;
   private readonly timeline = new Timeline((atMs) => this.seek(atMs));
@@ -24,17 +33,19 @@ class Viewer implements Listener {
   private readonly panel = new Panel((index) => this.send({ command: "seek", checkpoint: index }));
   private readonly controls: Controls;
   private readonly find: Find;
-  private readonly connection: Connection;
   private readonly banner: HTMLElement;
   private readonly help = helpDialog();
   private readonly endCard = h("div", { class: "end-card", hidden: true });
   private readonly viewers = h("span", { class: "viewers" });
   private playbackAt = 0;
   private revealAt = 0;
-  private frame = 0;
+  private drawing = 0;
   private unfolded = true;
 
-  constructor(private readonly root: HTMLElement) {
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly frame: Frame,
+  ) {
     const stream = part(root, ".stream");
     this.banner = part(root, ".banner");
     this.transcript = new Transcript(stream, this.model, (atMs) => this.seek(atMs));
@@ -56,11 +67,7 @@ class Viewer implements Listener {
     root.append(this.find.element, this.help);
     this.panel.reset();
     this.drawers();
-    listen(this.actions());
-    const start = startFrom(location.search, readPreferences());
-    const token = document.querySelector<HTMLMetaElement>("meta[name=csrf-token]")?.content ?? "";
-    this.connection = new Connection(root.dataset["openUrl"] ?? "", token, start, this);
-    void this.connection.open();
+    listen(this.actions(), () => frame.hasKeys());
     document.addEventListener("visibilitychange", () => this.schedule());
   }
 
@@ -93,7 +100,7 @@ class Viewer implements Listener {
     }
   }
 
-  link(state: "connecting" | "open" | "lost"): void {
+  linkState(state: "connecting" | "open" | "lost"): void {
     this.root.dataset["link"] = state;
     if (state === "lost") this.say("warn", "The connection to the server is lost. Trying again…");
     else if (state === "open") this.say("", "");
@@ -122,11 +129,11 @@ class Viewer implements Listener {
   // ---------------------------------------------------------------- drawing
 
   private schedule(): void {
-    if (this.frame === 0) this.frame = requestAnimationFrame(() => this.draw());
+    if (this.drawing === 0) this.drawing = requestAnimationFrame(() => this.draw());
   }
 
   private draw(): void {
-    this.frame = 0;
+    this.drawing = 0;
     const changes = this.model.take();
     const { opened, playback } = this.model;
     if (changes.opened && opened !== null) {
@@ -191,7 +198,7 @@ class Viewer implements Listener {
   // ---------------------------------------------------------------- what the person wants
 
   private send(control: Control): void {
-    this.connection.send(control);
+    this.frame.send(control);
   }
 
   private toggle(): void {
@@ -243,7 +250,7 @@ class Viewer implements Listener {
   }
 
   private async copyLink(): Promise<void> {
-    const url = new URL(location.href);
+    const url = new URL(this.root.dataset["pageUrl"] ?? location.href, location.href);
     url.search = `?t=${(this.elapsed / 1000).toFixed(1)}`;
     url.hash = "";
     const done = await copy(url.href);
@@ -258,6 +265,7 @@ class Viewer implements Listener {
   }
 
   private followAddress(elapsed: number): void {
+    if (!this.frame.ownsAddress) return;
     const search = `?t=${(elapsed / 1000).toFixed(1)}`;
     if (location.search !== search && elapsed > 0) history.replaceState(null, "", `${location.pathname}${search}${location.hash}`);
   }
@@ -322,7 +330,3 @@ function part(root: HTMLElement, selector: string): HTMLElement {
   if (found === null) throw new Error(`the page has no ${selector}`);
   return found;
 }
-
-const root = document.querySelector<HTMLElement>(".viewer");
-if (root !== null) new Viewer(root);
-
